@@ -253,10 +253,10 @@ def _arguments(text: str, at: int) -> Iterator[str]:
 
 
 def _axes() -> Iterator[str]:
-    """Words of an archive cell, which are said as they are kept; names of memories are no words."""
+    """Words of an archive cell, which are said as they are kept."""
     for kind in vars(descriptor).values():
         if isinstance(kind, type) and issubclass(kind, StrEnum) and kind is not StrEnum:
-            yield from (word.value for word in kind if not word.value.isupper())
+            yield from (word.value for word in kind)
 
 
 def catalogue() -> Catalog:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from attrs import asdict, frozen
 
-from evokernel_core.cli.options import named_interpreter
+from evokernel_core.cli.options import named_interpreter, target_option
 from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.errors import EvoKernelError, InterpreterUnavailable
 from evokernel_core.domain.settings import Settings
@@ -55,6 +55,7 @@ class Check:
 @click.option(
     "--npu", is_flag=True, help="Walk through a first run on an Ascend host, and write a report to send."
 )
+@target_option
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -63,12 +64,13 @@ class Check:
     help="Where --npu writes its report; a .txt with the same goes beside it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(
+def command(  # noqa: PLR0913, PLR0917
     prepare: bool,
     interpreter: str,
     trust: Path | None,
     verifier_url: str,
     npu: bool,
+    target: str,
     report: Path,
     as_json: bool,
 ) -> None:
@@ -78,9 +80,9 @@ def command(
     compare what they computed, and read their profiles.
     """
     if npu:
-        first_run(npu_python(interpreter, trust), report, as_json)
+        first_run(npu_python(interpreter, trust), target, report, as_json)
         return
-    settings = with_keys(Settings(interpreter=interpreter, verifier_url=verifier_url))
+    settings = with_keys(Settings(interpreter=interpreter, target=target, verifier_url=verifier_url))
     checks = tuple(run_checks(settings, prepare, trust))
     ok = all(check.ok for check in checks)
     if as_json:
@@ -91,14 +93,15 @@ def command(
         sys.exit(1)
 
 
-def first_run(python: str, path: Path, as_json: bool) -> None:
-    """The steps of a first run on an NPU, as they end, and the report. Exits with 1 where one failed."""
-    from evokernel_core.targets.ascendc.first_run import first_run_report
-    from evokernel_core.targets.ascendc.first_run.first_run import first_run as run
-    from evokernel_core.targets.ascendc.first_run.first_run_host import RunStep
+def first_run(python: str, target: str, path: Path, as_json: bool) -> None:
+    """The steps of a first run on a device of the target, as they end, and the report. Exits with 1 where one
+    failed."""
+    from evokernel_core.cli import first_run_report
+    from evokernel_core.domain.first_run import RunStep
+    from evokernel_core.targets import load_toolchain, target_for
 
     done: list[RunStep] = []
-    for step in run(python):
+    for step in load_toolchain(target_for(Settings().chip, target)).first_run(python):
         done.append(step)
         if not as_json:
             say(first_run_report.lines_of(step))
@@ -188,9 +191,10 @@ def check_twin(prepare: bool) -> Check:
     with _building() as told:
         twin = build_twin(told)
     if prepare:
-        from evokernel_core.targets.ascendc.audit.front_end import front_end_of
+        from evokernel_core.targets import TARGETS, load_toolchain
 
-        front_end_of(twin)
+        for target in TARGETS:
+            load_toolchain(target).prepare()
     return Check("twin", True, str(twin.folder))
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from evokernel_core.cli.options import ENVIRONMENT, named_interpreter
+from evokernel_core.cli.options import ENVIRONMENT, named_interpreter, target_option
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, load_chip
+from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP
 from evokernel_core.keys import with_keys
+from evokernel_core.targets import target_for
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True)
 
@@ -23,6 +24,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=
               help="Code of files in this folder may be run; may be repeated.")  # fmt: skip
 @click.option("--allow-write", is_flag=True,
               help="Kernels may be put into files, and programs with their own main be run.")  # fmt: skip
+@target_option
 @click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default=DEFAULT_CHIP, show_default=True,
               help="Chip that latencies are modelled for.")  # fmt: skip
 @click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
@@ -32,10 +34,11 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=
               help="A verifier elsewhere; its token as for synth.")  # fmt: skip
 @click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
               help="CA bundle of that verifier.")  # fmt: skip
-def command(
+def command(  # noqa: PLR0913, PLR0917
     roots: tuple[Path, ...],
     trusted: tuple[Path, ...],
     allow_write: bool,
+    target: str,
     chip: str,
     interpreter: str,
     verifier: str,
@@ -54,7 +57,8 @@ def command(
 
     settings = Settings(
         interpreter=interpreter,
-        chip=load_chip(chip).name,
+        target=target_for(chip, target),
+        chip=chip,
         verifier_url=verifier,
         verifier_ca_bundle=verifier_ca,
     )

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from evokernel_core.cli import model_options
 from evokernel_core.domain.settings import PolicyName, ProposerName, RetrievalName, Settings
 from evokernel_core.keys import with_keys
+from evokernel_core.targets import AUTO, TARGETS, require_target
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +44,19 @@ def named_interpreter(ctx: click.Context, param: click.Parameter, value: str) ->
     return str(path.absolute()) if typed and os.sep in value and path.is_file() else value
 
 
+def target_option(function: F) -> F:
+    """Adds ``--target``; its value goes into the Settings as it is, and is asked for by name."""
+    option = click.option("--target", envvar=f"{ENVIRONMENT}_TARGET", default=AUTO, show_default=True,
+                          metavar=f"[{'|'.join((AUTO, *TARGETS))}]", callback=_known_target,
+                          help="Language of the kernels; auto: that of the chip.")  # fmt: skip
+    return option(function)
+
+
+def _known_target(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    require_target(value)
+    return value
+
+
 _SHARED = (
     click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",
                  help="Attempts for each region, drafts and refinements together."),
@@ -52,6 +66,7 @@ _SHARED = (
                  type=click.Choice([name.value for name in PolicyName]), help="How the search chooses."),
     click.option("--retrieval", default="q", show_default=True,
                  type=click.Choice([name.value for name in RetrievalName]), help="How memory is consulted."),
+    target_option,
     click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default="ascend910b1", show_default=True,
                  help="Chip that latencies are modelled for."),
     click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
@@ -87,6 +102,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
     """The Settings of the shared options; secrets come from the environment or the keyring alone."""
     settings = Settings(
         interpreter=options["interpreter"],
+        target=options["target"],
         chip=options["chip"],
         budget=options["budget"],
         patience=options["patience"],

@@ -39,10 +39,10 @@ from evokernel_core.verifier.again import verify_again
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
 def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **options: Any) -> None:
     """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed."""
-    settings = Settings(interpreter=interpreter, chip=chip)
+    task, source = _package(kernel_dir, changed=options["changed"])
+    settings = Settings(interpreter=interpreter, target=source.target, chip=chip)
     if urlparse(backend).scheme in ("http", "https"):
         settings = with_keys(evolve(settings, verifier_url=backend))
-    task, source = _package(kernel_dir, changed=options["changed"])
     given = {name: options[name] for name in ("trust", "replay")}
     verdict = verify_again(task, source, settings, kernel_dir, backend=backend, **given)
     say(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))

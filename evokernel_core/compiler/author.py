@@ -9,10 +9,11 @@ from attrs import frozen
 
 from evokernel_core.compiler import bounds, coverage
 from evokernel_core.compiler.coverage import family_of_task
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.fusion.program import draft, plan_program
 from evokernel_core.compiler.legalise import legalised
 from evokernel_core.compiler.planned import Planned, identifier, of_legalised, planned
-from evokernel_core.compiler.target import Move, Target
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask

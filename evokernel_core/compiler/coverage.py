@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from evokernel_core.compiler.family import Family
 from evokernel_core.compiler.legalise import rewrites
 from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.rewrites.complexes import offered
-from evokernel_core.compiler.target import Family, Target
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.device import Device

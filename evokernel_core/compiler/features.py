@@ -6,7 +6,8 @@ import math
 from collections import Counter
 
 from evokernel_core.compiler.coverage import covered_ops
-from evokernel_core.compiler.fusion.program import PROGRAM, parted
+from evokernel_core.compiler.fusion.program import parted
+from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.compiler.target import Target
 from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.task import KernelTask

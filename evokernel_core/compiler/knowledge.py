@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import frozen
 
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency
@@ -27,6 +28,12 @@ class Knowledge(Protocol):
 
     def words(self) -> frozenset[str]:
         """Words of the language and its interface, which say nothing of a person's file."""
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """The forms that kernels give to a name, the name itself last; as many for each name."""
+
+    def descriptor_of(self, files: Mapping[str, str]) -> Descriptor:
+        """The archive cell that the texts of a kernel suggest; coarse, as nothing is executed."""
 
     def kind_of(self, task: KernelTask, device: Device) -> Any:
         """What kind of kernel the target's author would write."""

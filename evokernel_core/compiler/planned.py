@@ -8,55 +8,28 @@ from attrs import frozen
 
 from evokernel_core.compiler.bounds import KernelBound, bound_us
 from evokernel_core.compiler.coverage import family_for
-from evokernel_core.compiler.fusion.program import (
-    ONE_LAUNCH,
-    PROGRAM,
-    Program,
-    kind_us,
-    lone,
-    parted,
-    program_of,
-)
+from evokernel_core.compiler.family import Move
+from evokernel_core.compiler.fusion.program import lone, parted, program_of
+from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.compiler.legalise import legalised
+from evokernel_core.compiler.planned_task import PlannedTask
 from evokernel_core.compiler.strategies import require_known
-from evokernel_core.compiler.target import Move, Target
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.device import Device
 
 
 @frozen
-class Planned:
-    """A legalised ``task`` with the ``program`` that computes it on a device and a schedule for each of its
-    kernels. A lone kernel is a program of one. ``strategy`` is the form that is stored; ``name`` is an
-    identifier in snake case. What its methods raise: PlanError where the task cannot be planned,
-    StrategyError where the schedules are not this task's."""
+class Planned(PlannedTask):
+    """A planned task that asks its target. What its methods raise: PlanError where the task cannot be
+    planned, StrategyError where the schedules are not this task's."""
 
-    name: str
-    task: KernelTask
-    program: Program
-    schedules: tuple[Strategy, ...]
-    strategy: Strategy
-    device: Device
     target: Target
-
-    @property
-    def is_lone(self) -> bool:
-        """Whether one kernel computes the task, which is then stored without a program around it."""
-        return self.strategy.family != PROGRAM
-
-    @property
-    def one_launch(self) -> bool:
-        """Whether the kernels are parts of one launch that runs them in turn."""
-        return not self.is_lone and bool(self.strategy.setting(ONE_LAUNCH, False))
 
     def estimate_us(self) -> float:
         """Modelled microseconds, all launches included."""
         return self.target.estimate_us(self)
-
-    def kernel_us(self, kind: int) -> float:
-        """Modelled microseconds of one launch of a kernel, all images at once."""
-        return kind_us(self.program, kind, self.schedules[kind], self.device)
 
     def bounds(self) -> tuple[KernelBound, ...]:
         """The distinct kernels with their estimates and bounds, all images at once."""

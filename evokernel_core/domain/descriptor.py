@@ -7,11 +7,12 @@ the cell of its most expensive kernel, and how it is cut.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from attrs import astuple, frozen
+from attrs import astuple, field, frozen
 
 
 class Dataflow(StrEnum):
@@ -19,7 +20,7 @@ class Dataflow(StrEnum):
 
     UNKNOWN = "unknown"
     STREAMED = "streamed"
-    """Runs of elements pass the unified buffer, and nothing of them is kept."""
+    """Runs of elements pass on-chip memory, and nothing of them is kept."""
     RESIDENT_ROWS = "resident rows"
     """A row is kept from load to store."""
     PACKED_ROWS = "packed rows"
@@ -29,7 +30,7 @@ class Dataflow(StrEnum):
     BLOCKS = "blocks"
     """Tiles of two or more dimensions."""
     PICKED = "picked elements"
-    """Single elements are picked from, or put into, a tile in the unified buffer."""
+    """Single elements are picked from, or put into, a tile in on-chip memory."""
     OUTPUT_STATIONARY = "output-stationary"
     WEIGHT_STATIONARY = "weight-stationary"
     ROW_STATIONARY = "row-stationary"
@@ -39,15 +40,11 @@ class Dataflow(StrEnum):
 
 
 class Reuse(StrEnum):
-    """The memory from which data are read again; ``none`` where all are read once, or anew from device
-    memory."""
+    """Where no memory is known from which data are read again; ``none``: all are read once, or anew from
+    device memory."""
 
     UNKNOWN = "unknown"
     NONE = "none"
-    UB = "UB"
-    L0 = "L0"
-    L1 = "L1"
-    L2 = "L2"
 
 
 class Split(StrEnum):
@@ -116,10 +113,11 @@ class Stages(StrEnum):
 
 @frozen
 class Descriptor:
-    """The cell: strategies of one task that really differ have different ones. Hashable."""
+    """The cell: strategies of one task that really differ have different ones. Hashable. ``reuse`` is the
+    name of a memory in capitals, as its target's device has it, or a word of ``Reuse``."""
 
     dataflow: Dataflow = Dataflow.UNKNOWN
-    reuse: Reuse = Reuse.UNKNOWN
+    reuse: str = field(default=Reuse.UNKNOWN, converter=str)
     split: Split = Split.UNKNOWN
     algorithm: Algorithm = Algorithm.UNKNOWN
     overlap: Overlap = Overlap.UNKNOWN
@@ -136,9 +134,9 @@ class Descriptor:
 
 NOT_KNOWN = Descriptor()
 """The cell of what earlier versions stored, or nobody described."""
+_MEMORY = re.compile(r"[A-Z][A-Z0-9]{0,15}")
 _AXES: Mapping[str, type[StrEnum]] = {
     "dataflow": Dataflow,
-    "reuse": Reuse,
     "split": Split,
     "algorithm": Algorithm,
     "overlap": Overlap,
@@ -154,7 +152,9 @@ def read_descriptor(data: Any) -> Descriptor:
     words: dict[str, Any] = {
         name: kind(data[name]) for name, kind in _AXES.items() if data.get(name) in [*kind]
     }
-    count = data.get("kernels")
+    reuse, count = data.get("reuse"), data.get("kernels")
+    if isinstance(reuse, str) and (reuse in [*Reuse] or _MEMORY.fullmatch(reuse)):
+        words["reuse"] = reuse
     if isinstance(count, int) and not isinstance(count, bool) and count > 0:
         words["kernels"] = count
     return Descriptor(**words)

@@ -80,7 +80,8 @@ class ModelEndpoint:
 
 @frozen
 class Settings:
-    """``interpreter`` is the user's Python with torch; empty means: look for one.
+    """``interpreter`` is the user's Python with torch; empty means: look for one. ``target``: the language of
+    kernels, ``auto`` for the one that has the ``chip``.
     ``verifier_url`` empty means: verify in process with the twin. ``patience``: attempts in a row that
     do not improve the best kernel after which a run ends before its budget does; 0: never.
     ``programs``: offer several kernels in a row too, up to whole forwards. ``evaluation``: modules are called
@@ -89,6 +90,7 @@ class Settings:
     """
 
     interpreter: str = ""
+    target: str = "auto"
     chip: str = "ascend910b1"
     budget: int = 30
     patience: int = 0

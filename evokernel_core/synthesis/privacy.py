@@ -18,7 +18,6 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, numbered_task
 from evokernel_core.domain.verdict import GateName, Verdict
 from evokernel_core.targets import TARGETS, load_knowledge
-from evokernel_core.targets.ascendc.lowering.program import camel
 
 MODEL = "model"
 """The family of kernels that a model wrote: it never saw a name of the file."""
@@ -30,8 +29,6 @@ _PATH = re.compile(rf"(?<![\w)\]])(?:[A-Za-z]:)?(?:[/\\]{_FOLDER})+[/\\](?=[\w.-
 _WORD = re.compile(r"[^\W\d]\w*")
 _Names = tuple[tuple[str, str], ...]
 """Forms of names with what stands in their place, the longest first."""
-_OURS = frozenset(("kernel", "op", "pipe", "tile", "tiling", "workspace"))
-"""Words of the text of every kernel."""
 _SAID_OF_TEXT = frozenset((GateName.AUDIT, GateName.COMPILE))
 _OF_NO_FILE = frozenset((ExperienceKind.RULE, ExperienceKind.API_CARD, ExperienceKind.PRACTICE))
 
@@ -40,7 +37,7 @@ _OF_NO_FILE = frozenset((ExperienceKind.RULE, ExperienceKind.API_CARD, Experienc
 def _kept() -> frozenset[str]:
     """Words that the targets' languages, their interfaces and all kernels have: they say nothing of a file
     that has them, too."""
-    return _OURS.union(*(load_knowledge(name).words() for name in TARGETS))
+    return frozenset().union(*(load_knowledge(name).words() for name in TARGETS))
 
 
 def neutral(task: KernelTask) -> KernelTask:
@@ -139,11 +136,10 @@ def _forms(pairs: Iterable[tuple[str, str]]) -> _Names:
 
 
 def _forms_of(name: str, other: str) -> dict[str, str]:
-    lower = camel(name)
-    pascal = lower[:1].upper() + lower[1:]
-    apart = "".join(f"_{letter}" if letter.isupper() else letter for letter in lower)
-    upper = dict.fromkeys((name.upper(), lower.upper(), apart.upper()), other.upper())
-    return {**upper, pascal: other[0].upper() + other[1:], lower: other, name: other}
+    forms: dict[str, str] = {}
+    for knowledge in map(load_knowledge, TARGETS):
+        forms |= zip(knowledge.spellings(name), knowledge.spellings(other), strict=True)
+    return forms
 
 
 def _renamed(word: str, names: _Names) -> str:

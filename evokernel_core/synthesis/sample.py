@@ -81,7 +81,7 @@ class Samples:
     def sample(self, taken: Taken) -> Step:
         """Raises ProposerError for a kernel or words that cannot be told without names of the file."""
         attempt = taken.tried.attempt
-        writer = _author_of(attempt.chip)
+        writer = _author_of(attempt.chip, taken.source.target)
         source = self._unnamed(taken.source, writer)
         parent = self._parent(attempt.parent, taken.parent, writer)
         context = tuple(self._context(taken.payment.event.shown))
@@ -176,10 +176,10 @@ def _is_current(task: KernelTask, source: KernelSource, writer: KernelAuthor) ->
         return False
 
 
-def _author_of(name: str) -> KernelAuthor:
+def _author_of(name: str, target: str) -> KernelAuthor:
     """Raises ProposerError for a device that this version does not know."""
     try:
-        return author_for(name)
+        return author_for(name, target)
     except UsageError as error:
         raise ProposerError(
             "Kernels for {name} cannot be written again: {error}", name=name, error=error

@@ -65,7 +65,7 @@ class Session:
 
     def __init__(self, settings: Settings, workspace: Path | None, memory: Memory | None = None) -> None:
         self.settings = with_keys(settings)
-        self.author: KernelAuthor = author_for(settings.chip)
+        self.author: KernelAuthor = author_for(settings.chip, settings.target)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
         self.comparisons = Comparisons(self.agent, self.author)
         self._estimator = Estimator(self.author, lambda: self.memory)
@@ -319,7 +319,7 @@ class Session:
         task = task_of(region)
         result = self._verified(task, source_id)[-1]
         assert result.verdict.latency is not None  # of what is feasible
-        return timeline_of(task, result.source, author_for(result.verdict.latency.chip))
+        return timeline_of(task, result.source, author_for(result.verdict.latency.chip, result.source.target))
 
     def borrow(self, region: Region) -> Package:
         """Writes the package that calls the vendor's operator for a region beside the user's file. Raises

@@ -10,7 +10,7 @@ from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.paths import cache_dir
 from evokernel_core.private import private_folder
-from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets import load_toolchain
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.gaps import Summary, Timeline
 from evokernel_core.twin.page_words import page_version
@@ -28,9 +28,9 @@ def timeline_of(task: KernelTask, source: KernelSource, author: KernelAuthor) ->
     if page.is_file() and kept.is_file():
         return Timeline(page, loads(kept.read_text("utf-8"), Summary))
     staged = page.with_suffix(".part")
-    backend = TwinBackend(author)
+    toolchain = load_toolchain(source.target)
     try:
-        summary = backend.write_timeline(backend.build(task, source), captured_request(task), staged)
+        summary: Summary = toolchain.write_timeline(author, task, source, captured_request(task), staged)
     except CandidateError as error:
         raise VerifierError(
             "The kernel could not be timed again: {feedback}", feedback=error.feedback

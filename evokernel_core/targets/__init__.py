@@ -1,47 +1,90 @@
-"""Target languages, a folder each. This module alone knows them by name; it imports one when it is asked
-for."""
+"""Target languages, a folder each. This module alone knows them by name; it imports what is heavy of one when
+it is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.targets.ascendc.source import KERNEL_FILES as ASCENDC
 
 if TYPE_CHECKING:
     from evokernel_core.compiler.author import KernelAuthor
     from evokernel_core.compiler.knowledge import Knowledge
     from evokernel_core.compiler.target import Target
+    from evokernel_core.compiler.toolchain import Toolchain
 
-TARGETS = ("ascendc",)
+AUTO = "auto"
+"""In settings: the target that has the device."""
+KERNEL_FILES: Mapping[str, KernelFiles] = MappingProxyType({files.target: files for files in (ASCENDC,)})
+"""The files of each target's kernels by its name, the target of what names none first."""
+TARGETS = tuple(KERNEL_FILES)
 
 
 def load_target(name: str) -> Target:
     """The target of that name. Raises UsageError for an unknown one."""
-    if name == "ascendc":
-        from evokernel_core.targets.ascendc.target import ASCENDC
+    if name == ASCENDC.target:
+        from evokernel_core.targets.ascendc import target
 
-        return ASCENDC
+        return target.ASCENDC
     raise _unknown(name)
 
 
 def load_knowledge(name: str) -> Knowledge:
     """What the target of that name tells in words. Raises UsageError for an unknown one."""
-    if name == "ascendc":
+    if name == ASCENDC.target:
         from evokernel_core.targets.ascendc.knowledge.prompting import AscendCKnowledge
 
         return AscendCKnowledge()
     raise _unknown(name)
 
 
-def _unknown(name: str) -> UsageError:
-    return UsageError(
-        "There is no target called {name}; choose one of: {known}.", name=repr(name), known=", ".join(TARGETS)
+def load_toolchain(name: str) -> Toolchain:
+    """What builds and times kernels of the target of that name here. Raises UsageError for an unknown one."""
+    if name == ASCENDC.target:
+        from evokernel_core.targets.ascendc.toolchain import AscendCToolchain
+
+        return AscendCToolchain()
+    raise _unknown(name)
+
+
+def require_target(name: str) -> None:
+    """Raises UsageError for what is neither ``AUTO`` nor the name of a target."""
+    if name not in (AUTO, *TARGETS):
+        raise _unknown(name)
+
+
+def target_for(device: str, target: str = AUTO) -> str:
+    """The name of the target that settings ask for: a name of one, or ``AUTO`` for the one that has the
+    device. Raises UsageError for an unknown target, and for a device that the target does not have."""
+    require_target(target)
+    asked = TARGETS if target == AUTO else (target,)
+    devices = {name: KERNEL_FILES[name].devices() for name in asked}
+    for name, known in devices.items():
+        if device in known:
+            return name
+    raise UsageError(
+        "There is no chip called {name}; choose one of: {known}.",
+        name=repr(device),
+        known=", ".join(name for known in devices.values() for name in known),
     )
 
 
-def author_for(device: str, target: str = TARGETS[0]) -> KernelAuthor:
-    """The author of kernels for a device, by its name. Raises UsageError for an unknown one."""
+def _unknown(name: str) -> UsageError:
+    return UsageError(
+        "There is no target called {name}; choose one of: {known}.",
+        name=repr(name),
+        known=", ".join((AUTO, *TARGETS)),
+    )
+
+
+def author_for(device: str, target: str = AUTO) -> KernelAuthor:
+    """The author of kernels for a device, by its name, in the target that settings ask for. Raises UsageError
+    for an unknown device or target."""
     from evokernel_core.compiler.author import KernelAuthor
 
-    written = load_target(target)
+    written = load_target(target_for(device, target))
     return KernelAuthor(written, written.device(device))

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.targets.ascendc import source as ascendc
+from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.targets import KERNEL_FILES, TARGETS
 
-FILES: Mapping[str, tuple[str, ...]] = MappingProxyType({ascendc.TARGET: ascendc.FILES})
-"""By the target's name, in the order in which they are read."""
-DEFAULT = ascendc.TARGET
+DEFAULT = TARGETS[0]
 """Of what names no target."""
-MAIN_FILES = frozenset({ascendc.KERNEL})
+FILES = {name: files.names for name, files in KERNEL_FILES.items()}
+"""By the target's name, in the order in which they are read."""
+MAIN_FILES = frozenset(files.main for files in KERNEL_FILES.values())
 """Those with the device code, which people read first."""
 
 
 def files_of(target: str) -> tuple[str, ...]:
     """The names of the files of a target's kernels. Raises UsageError for a target that is not known."""
-    if target not in FILES:
-        raise UsageError(
-            "The target {target} is not known here; update EvoKernel, or use one of: {known}.",
-            target=repr(target[:60]),
-            known=", ".join(FILES),
-        )
-    return FILES[target]
+    return _known(target).names
 
 
 def main_file(target: str) -> str:
     """The one with the device code. Raises UsageError for a target that is not known."""
-    return next(name for name in files_of(target) if name in MAIN_FILES)
+    return _known(target).main
+
+
+def _known(target: str) -> KernelFiles:
+    if target not in KERNEL_FILES:
+        raise UsageError(
+            "The target {target} is not known here; update EvoKernel, or use one of: {known}.",
+            target=repr(target[:60]),
+            known=", ".join(KERNEL_FILES),
+        )
+    return KERNEL_FILES[target]
 
 
 def main_first(names: Iterable[str]) -> tuple[str, ...]:

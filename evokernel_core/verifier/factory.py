@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import REMOTE, needed
-from evokernel_core.targets import TARGETS, load_target
+from evokernel_core.targets import TARGETS, load_target, load_toolchain, target_for
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
-
-if TYPE_CHECKING:
-    from evokernel_core.compiler.target import Target
 
 
 def backends() -> tuple[str, ...]:
     """What judges kernels of any target."""
-    return tuple(name for target in TARGETS for name in load_target(target).backends())
+    return tuple(name for target in TARGETS for name in load_toolchain(target).backends())
 
 
 def open_backend(name: str, device: str, python: str = "") -> Backend:
@@ -28,19 +24,20 @@ def open_backend(name: str, device: str, python: str = "") -> Backend:
     """
     from evokernel_core.compiler.author import KernelAuthor
 
-    target = _target_of(name)
-    opened: Backend = target.backends()[name](KernelAuthor(target, target.device(device)), python)
+    target = load_target(_target_of(name))
+    author = KernelAuthor(target, target.device(device))
+    opened: Backend = load_toolchain(target.name).backends()[name](author, python)
     return opened
 
 
 def name_of(backend: str) -> str:
     """What verdicts of a backend on this machine are signed with, without opening it."""
-    return f"{backend} {__version__}{_target_of(backend).signature(backend)}"
+    return f"{backend} {__version__}{load_toolchain(_target_of(backend)).signature(backend)}"
 
 
-def _target_of(backend: str) -> Target:
-    for target in map(load_target, TARGETS):
-        if backend in target.backends():
+def _target_of(backend: str) -> str:
+    for target in TARGETS:
+        if backend in load_toolchain(target).backends():
             return target
     raise UsageError(
         "There is no backend called {name}; choose one of: {known}.",
@@ -49,15 +46,20 @@ def _target_of(backend: str) -> Target:
     )
 
 
+def _first_backend(settings: Settings) -> str:
+    return next(iter(load_toolchain(target_for(settings.chip, settings.target)).backends()))
+
+
 def open_verifier(
     settings: Settings,
     reference: ReferenceRunner,
-    backend: str = "twin",
+    backend: str = "",
     *,
     replay: str = "",
     thorough: bool = False,
 ) -> Verifier:
-    """A remote verifier where the settings name a URL, else one in this process. ``replay`` is the draw of an
+    """A remote verifier where the settings name a URL, else one in this process, whose backend is by default
+    the first of the target. ``replay`` is the draw of an
     earlier verdict, ``thorough`` as LocalVerifier has it. Raises UsageError where ``replay`` is none, or is
     given to a service, which draws its own."""
     if settings.verifier_url:
@@ -70,6 +72,7 @@ def open_verifier(
     from evokernel_core.verifier import draw
     from evokernel_core.verifier.local import LocalVerifier
 
+    backend = backend or _first_backend(settings)
     opened = open_backend(backend, settings.chip, settings.interpreter)
     drawn = partial(draw.replay, replay) if replay else draw.fresh
     return LocalVerifier(reference, opened, draw=drawn, thorough=thorough)

@@ -14,6 +14,7 @@ from attrs import evolve, field, fields, frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import ModelEndpoint, Settings
+from evokernel_core.targets import AUTO, TARGETS
 from evokernel_server.texts.translations import _
 from evokernel_server.trust import OPTION, Trust, read_trust
 
@@ -66,6 +67,8 @@ _LIMITS = {
     "temperature": (0, 2),
 }
 """The least and the greatest value of settings, as the extension's package.json has them."""
+_CHOICES = {"target": (AUTO, *TARGETS)}
+"""What settings may be that are texts."""
 _ENDPOINT = frozenset(attribute.name for attribute in fields(ModelEndpoint)) - {"api_key"}
 """Fields of the endpoint, and how settings that are not nested call those that need another name."""
 
@@ -128,6 +131,8 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
         if kind is bool and not isinstance(value, bool):
             raise ValueError("true or false is expected")
         made: Any = from_data(value, annotation)
+        if made not in _CHOICES.get(name, (made,)):
+            raise ValueError("another value is expected")
     except (ValueError, TypeError, cattrs.BaseValidationError) as error:
         raise UsageError(
             _(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from attrs import asdict, evolve, frozen
 
-from evokernel_core.compiler.fusion.program import PROGRAM
+from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.compiler.ops import CONVOLUTION
 from evokernel_core.domain.graph import Node
 from evokernel_core.domain.kernel import Strategy

@@ -13,7 +13,8 @@ from evokernel_core.compiler.coverage import view_ops
 from evokernel_core.compiler.fusion import cuts
 from evokernel_core.compiler.fusion.cuts import covered, recuts, with_moments_apart
 from evokernel_core.compiler.fusion.partition import Group, in_order
-from evokernel_core.compiler.fusion.program import Program, draft, joined, plan_program
+from evokernel_core.compiler.fusion.program import draft, joined, plan_program
+from evokernel_core.compiler.fusion.records import Program
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import TensorSpec

@@ -9,11 +9,13 @@ import pytest
 from attrs import astuple, evolve
 
 from evokernel_core.compiler.coverage import family_of_task
-from evokernel_core.compiler.fusion.program import PROGRAM, kind_us, parted, plan_program, program_of
-from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Reuse, Split, Stages
+from evokernel_core.compiler.fusion.program import parted, plan_program, program_of
+from evokernel_core.compiler.fusion.records import PROGRAM, kind_us
+from evokernel_core.domain.descriptor import NOT_KNOWN, Algorithm, Dataflow, Descriptor, Split, Stages
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.author import initial, legalised, moves
 from evokernel_core.targets.ascendc.target import ASCENDC
@@ -129,8 +131,8 @@ def test_every_family_describes_its_schedules(name: str, chip: Chip) -> None:
 
 
 def test_the_distance_of_cells_is_that_to_the_nearest() -> None:
-    rows = Descriptor(Dataflow.RESIDENT_ROWS, Reuse.UB, Split.ROWS, Algorithm.SINGLE_PASS)
-    streamed = evolve(rows, dataflow=Dataflow.STREAMED, reuse=Reuse.L2)
+    rows = Descriptor(Dataflow.RESIDENT_ROWS, memories.UB, Split.ROWS, Algorithm.SINGLE_PASS)
+    streamed = evolve(rows, dataflow=Dataflow.STREAMED, reuse=memories.L2)
     assert rows.apart([rows, streamed]) == 0
     assert rows.apart([streamed]) == 2
     assert rows.apart([]) > evolve(streamed, kernels=2).apart([rows]) == 3

@@ -13,9 +13,9 @@ import pytest
 from attrs import evolve, fields
 
 from evokernel_core.compiler.coverage import family_of_task
+from evokernel_core.compiler.family import Family
 from evokernel_core.compiler.fusion.program import plan_program
 from evokernel_core.compiler.ops import COMPLEX_MULTIPLY, SCAN
-from evokernel_core.compiler.target import Family
 from evokernel_core.domain.graph import InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask

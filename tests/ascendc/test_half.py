@@ -50,7 +50,7 @@ def test_steps_behind_a_product_are_not_rounded_one_by_one(builder: Any, chip: A
     for op in ("sigmoid", "tanh", "exp"):
         value = graph.call(f"{op}.default", value, shape=shape, dtype="float16")
     text = write(graph.task(value), initial(graph.task(value), chip), chip).files[KERNEL]
-    assert text.count("RoundMode::CAST_RINT") == 1  # the result's
+    assert text.count("RoundMode::CAST_RINT") == 2  # the result's, as one run or row by row
 
 
 def _normalised_product(builder: Any, dtype: str, copies_read: int) -> KernelTask:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.compiler.fusion.program import Program, joined, plan_program
+from evokernel_core.compiler.fusion.program import joined, plan_program
+from evokernel_core.compiler.fusion.records import Program
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.compiler.fusion.program import ONE_LAUNCH, PROGRAM
+from evokernel_core.compiler.fusion.records import ONE_LAUNCH, PROGRAM
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus

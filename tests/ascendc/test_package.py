@@ -552,7 +552,7 @@ def test_more_tensors_than_an_operator_may_have_are_passed_in_lists(
     name = applied(tmp_path, long_task, source, LONG_MODEL, site)
     folder = tmp_path / "evokernel_kernels" / name
     call = (folder / "call.py").read_text()
-    assert f"guards.operator(NAME)(\n        [\n            x,\n            self.kept,\n" in call
+    assert "guards.operator(NAME)(\n        [\n            x,\n            self.kept,\n" in call
     result = run_python(tmp_path, LONG_USE, emulate=True)
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
     result = run_python(tmp_path, warm.pytest_of(folder))

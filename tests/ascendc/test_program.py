@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.compiler.author import _best_program
-from evokernel_core.compiler.fusion.program import PROGRAM, draft, parted, plan_program
+from evokernel_core.compiler.fusion.program import draft, parted, plan_program
+from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps

@@ -10,6 +10,7 @@ import pytest
 from attrs import asdict
 
 from evokernel_core.compiler.ops import LAST, SCATTER
+from evokernel_core.compiler.problems.scatter import Put
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -19,7 +20,7 @@ from evokernel_core.hardware.ascend.eager import eager_us
 from evokernel_core.targets.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted
-from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import Put, ScatterSchedule
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_settings import ScatterSchedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from tests.tables import few

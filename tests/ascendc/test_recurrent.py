@@ -17,7 +17,7 @@ from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import check, estimate_us, initial, legalised, moves, write
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_settings import RecurrentSchedule
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from tests.tables import few
 

@@ -10,7 +10,7 @@ from attrs import asdict, frozen
 
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.targets.ascendc.author import initial
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule
+from evokernel_core.targets.ascendc.kernels.gather.gather_settings import GatherSchedule
 
 RANDOM = np.random.default_rng(17)
 

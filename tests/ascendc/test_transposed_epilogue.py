@@ -10,7 +10,7 @@ import pytest
 from attrs import asdict, frozen
 from hypothesis import strategies as st
 
-from evokernel_core.compiler.fusion.program import PROGRAM
+from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask

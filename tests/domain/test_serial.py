@@ -13,7 +13,6 @@ from evokernel_core.domain.descriptor import (
     Dataflow,
     Descriptor,
     Overlap,
-    Reuse,
     Split,
     read_descriptor,
 )
@@ -33,6 +32,7 @@ from evokernel_core.domain.verdict import (
     Severity,
     Verdict,
 )
+from evokernel_core.hardware.ascend import memories
 
 scalars = st.one_of(
     st.integers(-(2**53), 2**53), st.floats(allow_nan=False), st.booleans(), st.none(), st.text()
@@ -46,7 +46,7 @@ leaves: st.SearchStrategy[Arg] = st.one_of(
 arguments = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
 
 
-CELL = Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.ONLINE, Overlap.PIPELINED, kernels=3)
+CELL = Descriptor(Dataflow.STREAMED, memories.L2, Split.ROWS, Algorithm.ONLINE, Overlap.PIPELINED, kernels=3)
 
 
 def task_with(args: tuple[Arg, ...]) -> KernelTask:
@@ -84,6 +84,9 @@ def test_settings_have_one_order() -> None:
         ([3, 1, 2], NOT_KNOWN),
         ({"dataflow": "streamed", "algorithm": "of a later version"}, Descriptor(Dataflow.STREAMED)),
         ({"kernels": -1, "reuse": ["UB"], "split": "rows"}, Descriptor(split=Split.ROWS)),
+        ({"reuse": "UB"}, Descriptor(reuse="UB")),
+        ({"reuse": "SMEM"}, Descriptor(reuse="SMEM")),
+        ({"reuse": "memory of a later version"}, NOT_KNOWN),
     ],
 )
 def test_cells_of_other_versions_are_read(stored: object, read: Descriptor) -> None:

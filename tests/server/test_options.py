@@ -79,6 +79,7 @@ def test_empty_and_unknown_values_change_nothing() -> None:
         ({"budget": "many"}, "evokernel.budget"),
         ({"refineInBackground": "no"}, "evokernel.refineInBackground"),
         ({"proposer": "oracle"}, "evokernel.proposer"),
+        ({"target": "cuda"}, "evokernel.target"),
         ({"temperature": "hot"}, "evokernel.temperature"),
         ({"effort": "endless"}, "evokernel.effort"),
         ({"samples": "many"}, "evokernel.samples"),

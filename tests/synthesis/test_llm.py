@@ -41,7 +41,7 @@ from evokernel_core.synthesis.proposers.llm_model import ATTEMPTS, Model
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import rules
 from evokernel_core.targets.ascendc.source import KERNEL as KERNEL_FILE
-from evokernel_core.targets.ascendc.source import TILING, ascendc_source
+from evokernel_core.targets.ascendc.source import TARGET, TILING, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
@@ -261,7 +261,7 @@ KERNEL = '{"files": {"tiling.h": "a", "op_kernel.cpp": "b"}, "notes": []}'
     ],
 )
 def test_a_kernel_among_words(text: str) -> None:
-    assert read_answer(text, move="").files[TILING] == "a\n"
+    assert read_answer(text, target=TARGET, move="").files[TILING] == "a\n"
 
 
 FLAWED = {
@@ -418,7 +418,7 @@ def test_several_kernels_come_of_one_question(serve: Serve) -> None:
         kernel_text("t", "known();"),
     ]
     endpoint, proposer = serve(completion(texts[0], 5000, others=texts[1:]), samples=5)
-    known = read_answer(texts[4], move="").source_id
+    known = read_answer(texts[4], target=TARGET, move="").source_id
     proposal = proposer.draft(scale_add(), Context(tried=frozenset({known})))
     found = (proposal, *proposal.others)
     assert [item.source.files[KERNEL_FILE] for item in found] == ["first();\n", "second();\n"]

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evokernel_core.domain.descriptor import Overlap
+from evokernel_core.domain.descriptor import Descriptor, Overlap
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import Strategy
-from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, FIELDS, SCHEMA, describe, read_answer
+from evokernel_core.synthesis.proposers.llm_answer import FIELDS, edit_schema, read_answer, schema
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
+from evokernel_core.targets import load_knowledge
 from evokernel_core.targets.ascendc.source import KERNEL as KERNEL_FILE
+from evokernel_core.targets.ascendc.source import TARGET, ascendc_source
 from evokernel_core.targets.ascendc.source import TILING as TILING_FILE
-from evokernel_core.targets.ascendc.source import ascendc_source
+from evokernel_core.targets.sources import files_of
 
 TILING = "#pragma once\nstruct OpTiling { int n; };"
 KERNEL = '#include "tiling.h"\n// === not a marker of a file\nvoid Run() {}'
@@ -23,8 +25,12 @@ FILES = {"tiling.h": TILING, "op_kernel.cpp": KERNEL}
 BASE = ascendc_source("t1\nt2\n", "a\nb\nb\nc\n", Strategy("schedule"))
 
 
+def described(kernel: str) -> Descriptor:
+    return load_knowledge(TARGET).descriptor_of({KERNEL_FILE: kernel})
+
+
 def read(text: str) -> tuple[str, str, tuple[str, ...]]:
-    source = read_answer(text, move="")
+    source = read_answer(text, target=TARGET, move="")
     return source.files[TILING_FILE], source.files[KERNEL_FILE], source.strategy.notes
 
 
@@ -76,7 +82,7 @@ BLOCK = "<<<<<<< SEARCH\na\nb\n=======\nnew\n>>>>>>> REPLACE\n"
     ],
 )
 def test_edits_are_made_in_the_kernel_that_was_shown(text: str) -> None:
-    source = read_answer(text, move="model", base=BASE)
+    source = read_answer(text, target=TARGET, move="model", base=BASE)
     assert (source.files[TILING_FILE], source.files[KERNEL_FILE]) == ("t1\nt2\n", "new\nb\nc\n")
     assert (source.strategy.family, source.strategy.notes) == ("model", ("split",))
 
@@ -97,7 +103,8 @@ def block(search: str, replace: str = "x") -> str:
 )
 def test_every_edit_is_made_however_they_are_fenced(form: str) -> None:
     text = form.format(block("a", "A"), block("c", "C"))
-    source = read_answer(f"=== op_kernel.cpp\n{text}=== notes\n- two\n=== end", move="model", base=BASE)
+    text = f"=== op_kernel.cpp\n{text}=== notes\n- two\n=== end"
+    source = read_answer(text, target=TARGET, move="model", base=BASE)
     assert source.files[KERNEL_FILE] == "A\nb\nb\nC\n"
 
 
@@ -126,13 +133,13 @@ def test_what_looks_like_a_marker_within_a_fence_is_code(text: str) -> None:
     ],
 )
 def test_queues_of_two_buffers_overlap(depth: str, overlap: Overlap) -> None:
-    assert describe(f"pipe.InitBuffer( inQueue , {depth} , TILE * 2);\n").overlap is overlap
+    assert described(f"pipe.InitBuffer( inQueue , {depth} , TILE * 2);\n").overlap is overlap
 
 
 @pytest.mark.parametrize("word", ["BUFFER", "InitBuffer(a,", "InitBuffer  ", "Reduce"])
 def test_a_kernel_of_one_long_line_is_described(word: str) -> None:
     """Patterns that try every split of such a line take minutes, which the suite's time limit ends."""
-    assert describe("InitBuffer(a," + word * (2**21 // len(word)) + "\n").overlap is Overlap.NONE
+    assert described("InitBuffer(a," + word * (2**21 // len(word)) + "\n").overlap is Overlap.NONE
 
 
 FLAWED = {
@@ -163,7 +170,7 @@ FLAWED = {
 def test_an_edit_that_cannot_be_made_says_why(name: str) -> None:
     text, words = FLAWED[name]
     with pytest.raises(ProposerError, match=words) as raised:
-        read_answer(text, move="model", base=BASE)
+        read_answer(text, target=TARGET, move="model", base=BASE)
     assert str(raised.value).endswith(".")
 
 
@@ -178,11 +185,11 @@ def test_an_edit_that_cannot_be_made_says_why(name: str) -> None:
 )
 def test_a_draft_is_whole(text: str, words: str) -> None:
     with pytest.raises(ProposerError, match=words):
-        read_answer(text, move="")
+        read_answer(text, target=TARGET, move="")
 
 
 def test_a_file_that_stays_may_be_left_out() -> None:
-    source = read_answer("=== op_kernel.cpp\nnew\n", move="model", base=BASE)
+    source = read_answer("=== op_kernel.cpp\nnew\n", target=TARGET, move="model", base=BASE)
     assert (source.files[TILING_FILE], source.files[KERNEL_FILE]) == (BASE.files[TILING_FILE], "new\n")
 
 
@@ -195,7 +202,7 @@ def test_no_words_bring_the_reader_down(text: str) -> None:
         f"=== op_kernel.cpp\n{block(text)}",
     ):
         try:
-            source = read_answer(answer, move="", base=BASE)
+            source = read_answer(answer, target=TARGET, move="", base=BASE)
         except ProposerError:
             continue
         assert source.files[KERNEL_FILE].strip()
@@ -226,7 +233,7 @@ def test_an_edit_of_lines_that_are_there_once_makes_the_file_anew(
 def test_marked_files_are_what_was_written(tiling: list[str], kernel: list[str]) -> None:
     files = {"tiling.h": "\n".join(tiling), "op_kernel.cpp": "\n".join(kernel)}
     text = "\n".join(f"=== {name}\n{body}" for name, body in files.items())
-    assert sections(text) == files
+    assert sections(text, files_of(TARGET)) == files
 
 
 def test_a_deletion_is_an_edit() -> None:
@@ -236,7 +243,8 @@ def test_a_deletion_is_an_edit() -> None:
 
 def test_schemas_are_strict() -> None:
     """Structured output asks that every field is required and no other is allowed."""
-    for schema in (SCHEMA, EDIT_SCHEMA, EDIT_SCHEMA["properties"]["edits"]["items"]):
-        assert schema["required"] == list(schema["properties"])
-        assert schema["additionalProperties"] is False
-    assert SCHEMA["required"] == list(FIELDS)
+    whole, edited = schema(TARGET), edit_schema(TARGET)
+    for part in (whole, edited, edited["properties"]["edits"]["items"]):
+        assert part["required"] == list(part["properties"])
+        assert part["additionalProperties"] is False
+    assert whole["required"] == list(FIELDS)

@@ -3,6 +3,7 @@
 /** Setting below `evokernel.` on the left, the server's name for it on the right. */
 export const SERVER_NAMES: Readonly<Record<string, string>> = {
   interpreter: "interpreter",
+  target: "target",
   chip: "chip",
   budget: "budget",
   proposer: "proposer",

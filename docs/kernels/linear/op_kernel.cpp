@@ -302,36 +302,28 @@ private:
     uint32_t storeCount = 0;
 };
 
-// Part of the result as the cube core hands it over: each of its two vector cores takes half of the rows.
-struct Region {
-    uint64_t row; // over all matrices
-    uint64_t column;
-    uint64_t place; // of the first element among what the cube core has handed over
-    uint32_t rows;
-    uint32_t columns;
-};
-
-constexpr int32_t BUFFER_NUM = 2; // the next tile is copied while this one is computed
-constexpr uint32_t LANES = 64; // float32 elements of one repeat
-class LinearEpilogue {
+// A vector core: results of the cube core, part by part, and what follows them, before they are stored.
+class LinearKernel {
 public:
-    __aicore__ inline LinearEpilogue() {}
-    __aicore__ inline void Init(GM_ADDR mm, GM_ADDR bias, GM_ADDR output, const OpTiling &tiling, TPipe *pipe)
+    __aicore__ inline LinearKernel() {}
+    __aicore__ inline void Init(GM_ADDR biasIn, GM_ADDR outputOut, GM_ADDR c, const OpTiling &tiling, TPipe *pipe)
     {
         tiling_ = tiling;
-        mmGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(mm));
-        biasGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(bias));
-        outputGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(output));
-        pipe->InitBuffer(mmQueue, BUFFER_NUM, TILE_ELEMENTS * sizeof(float));
-        pipe->InitBuffer(outputQueue, BUFFER_NUM, TILE_ELEMENTS * sizeof(float));
-        pipe->InitBuffer(biasQueue, BUFFER_NUM, COLUMN_CAPACITY * sizeof(float));
+        biasInGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(biasIn));
+        outputOutGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(outputOut));
+        cGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(c));
+        pipe->InitBuffer(mmLocalQueue, 2, TILE_ELEMENTS * sizeof(float));
+        pipe->InitBuffer(outputLocalQueue, 2, TILE_ELEMENTS * sizeof(float));
+        pipe->InitBuffer(biasLocalQueue, 2, COLUMN_CAPACITY * sizeof(float));
     }
 
     __aicore__ inline void Process()
     {
-        const uint64_t core = GetBlockIdx() / GetTaskRatio();
-        uint32_t count = 0;
-        for (uint64_t index = core; index < tiling_.tiles; index += tiling_.blockDim) {
+        const uint64_t indexEnd = tiling_.tiles;
+        if (GetBlockIdx() / GetTaskRatio() < indexEnd) {
+            CopyIn(GetBlockIdx() / GetTaskRatio(), 0);
+        }
+        for (uint64_t index = GetBlockIdx() / GetTaskRatio(); index < indexEnd; index += GetBlockNum()) {
             const uint64_t matrix = index / (tiling_.tilesM * tiling_.tilesN);
             const uint64_t place = index % (tiling_.tilesM * tiling_.tilesN);
             const uint64_t top = place / (tiling_.strip * tiling_.tilesN) * tiling_.strip;
@@ -343,158 +335,167 @@ public:
                 tiling_.tileM);
             const uint32_t columns = static_cast<uint32_t>(tiling_.n - column < tiling_.tileN ? tiling_.n - column :
                 tiling_.tileN);
-            for (uint32_t firstPiece = 0; firstPiece < (columns + tiling_.partN - 1) / tiling_.partN; ++firstPiece) {
-                const uint32_t first = firstPiece * tiling_.partN;
-                const uint32_t firstLeft = columns - first;
-                const uint32_t firstCount = firstLeft < tiling_.partN ? firstLeft : tiling_.partN;
-                const uint64_t spot = count++ % HANDED * BASE_M * BASE_N;
-                CrossCoreWaitFlag(RESULT_READY);
-                Take(Region{matrix * tiling_.m + row, column + first, spot, rows, firstCount});
-                CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
+            const uint32_t upperRows = (rows + 2 - 1) / 2;
+            const uint32_t mostRows = TILE_ELEMENTS / ((tiling_.partN + WIDEST_STEP - 1) / WIDEST_STEP *
+                WIDEST_STEP) < ROW_CAPACITY ? TILE_ELEMENTS / ((tiling_.partN + WIDEST_STEP - 1) / WIDEST_STEP *
+                WIDEST_STEP) : ROW_CAPACITY;
+            const uint32_t ownParts = (upperRows + mostRows - 1) / mostRows;
+            const uint32_t rowsAtATime = (upperRows + ownParts - 1) / ownParts;
+            const uint32_t ownFirst = GetSubBlockIdx() == 0 ? 0 : upperRows;
+            const uint32_t ownEnd = GetSubBlockIdx() == 0 ? upperRows : rows;
+            for (uint32_t ownPart = 0; ownPart < (columns + tiling_.partN - 1) / tiling_.partN * ownParts; ++ownPart) {
+                const uint32_t handedNumber = ownPart / ownParts;
+                const uint32_t firstColumn = handedNumber * tiling_.partN;
+                const uint32_t ownPlace = ownFirst + ownPart % ownParts * rowsAtATime;
+                const uint32_t ownRows = ownPlace < ownEnd ? (ownEnd - ownPlace < rowsAtATime ? ownEnd - ownPlace :
+                    rowsAtATime) : 0;
+                const uint64_t ownRow = matrix * tiling_.m + row + ownPlace;
+                const uint32_t ownColumns = columns - firstColumn < tiling_.partN ? columns - firstColumn :
+                    tiling_.partN;
+                const uint32_t ownPitch = (ownColumns + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK * FLOATS_PER_BLOCK;
+                if (ownPart + 1 < (columns + tiling_.partN - 1) / tiling_.partN * ownParts) { // travels while this turn is computed
+                    CopyIn(index, ownPart + 1);
+                } else {
+                    if (index + GetBlockNum() < indexEnd) {
+                        CopyIn(index + GetBlockNum(), 0);
+                    }
+                }
+                Compute(ownRows, ownPitch);
+                CopyOut(column, firstColumn, ownRows, ownRow, ownColumns);
             }
         }
-        Finish();
     }
 
 private:
-    __aicore__ inline void Take(const Region &region)
+    __aicore__ inline void CopyIn(uint64_t index, uint32_t ownPart)
     {
-        const uint32_t half = (region.rows + 1) / 2;
-        const uint32_t end = GetSubBlockIdx() == 0 ? half : region.rows;
-        const uint32_t most = RowsAtATime(half, region.columns);
-        for (uint32_t row = GetSubBlockIdx() == 0 ? 0 : half; row < end;) {
-            Region part = region;
-            part.row += row;
-            part.place += row * region.columns;
-            part.rows = end - row < most ? end - row : most;
-            CopyIn(part);
-            Finish();
-            waiting = part;
-            row += part.rows;
+        const uint64_t place = index % (tiling_.tilesM * tiling_.tilesN);
+        const uint64_t top = place / (tiling_.strip * tiling_.tilesN) * tiling_.strip;
+        const uint64_t inside = place - top * tiling_.tilesN;
+        const uint64_t height = tiling_.tilesM - top < tiling_.strip ? tiling_.tilesM - top : tiling_.strip;
+        const uint64_t row = (top + inside % height) * tiling_.tileM;
+        const uint64_t column = inside / height * tiling_.tileN;
+        const uint32_t rows = static_cast<uint32_t>(tiling_.m - row < tiling_.tileM ? tiling_.m - row : tiling_.tileM);
+        const uint32_t columns = static_cast<uint32_t>(tiling_.n - column < tiling_.tileN ? tiling_.n - column :
+            tiling_.tileN);
+        const uint32_t upperRows = (rows + 2 - 1) / 2;
+        const uint32_t mostRows = TILE_ELEMENTS / ((tiling_.partN + WIDEST_STEP - 1) / WIDEST_STEP * WIDEST_STEP) <
+            ROW_CAPACITY ? TILE_ELEMENTS / ((tiling_.partN + WIDEST_STEP - 1) / WIDEST_STEP * WIDEST_STEP) :
+            ROW_CAPACITY;
+        const uint32_t ownParts = (upperRows + mostRows - 1) / mostRows;
+        const uint32_t rowsAtATime = (upperRows + ownParts - 1) / ownParts;
+        const uint32_t ownFirst = GetSubBlockIdx() == 0 ? 0 : upperRows;
+        const uint32_t ownEnd = GetSubBlockIdx() == 0 ? upperRows : rows;
+        const uint32_t handedNumber = ownPart / ownParts;
+        const uint32_t firstColumn = handedNumber * tiling_.partN;
+        const uint32_t ownPlace = ownFirst + ownPart % ownParts * rowsAtATime;
+        const uint32_t ownRows = ownPlace < ownEnd ? (ownEnd - ownPlace < rowsAtATime ? ownEnd - ownPlace :
+            rowsAtATime) : 0;
+        const uint32_t ownColumns = columns - firstColumn < tiling_.partN ? columns - firstColumn : tiling_.partN;
+        if (ownPart % ownParts == 0) {
+            CrossCoreWaitFlag(RESULT_READY);
+            takenCount = takenCount + 1;
+        }
+        LocalTensor<float> mmLocal = mmLocalQueue.AllocTensor<float>();
+        LocalTensor<float> biasLocal = biasLocalQueue.AllocTensor<float>();
+        if (ownRows > 0) {
+            if (ownColumns % 8 == 0) {
+                DataCopyPad(mmLocal, cGlobal[(takenCount - 1) % HANDED * (BASE_M * BASE_N) + ownPlace * ownColumns],
+                    DataCopyExtParams{1, static_cast<uint32_t>(ownRows * ownColumns * sizeof(float)), 0, 0, 0},
+                    DataCopyPadExtParams<float>{false, 0, 0, 0});
+            } else {
+                DataCopyPad(mmLocal, cGlobal[(takenCount - 1) % HANDED * (BASE_M * BASE_N) + ownPlace * ownColumns],
+                    DataCopyExtParams{static_cast<uint16_t>(ownRows),
+                        static_cast<uint32_t>(ownColumns * sizeof(float)),
+                        static_cast<uint32_t>((ownColumns - ownColumns) * sizeof(float)), 0, 0},
+                    DataCopyPadExtParams<float>{false, 0, 0, 0});
+            }
+            DataCopyPad(biasLocal, biasInGlobal[column + firstColumn],
+                DataCopyExtParams{1, static_cast<uint32_t>(ownColumns * sizeof(float)), 0, 0, 0},
+                DataCopyPadExtParams<float>{false, 0, 0, 0});
+        }
+        mmLocalQueue.EnQue(mmLocal);
+        biasLocalQueue.EnQue(biasLocal);
+        if (ownPart % ownParts == ownParts - 1) {
+            CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
         }
     }
 
-    __aicore__ inline void Finish()
+    __aicore__ inline void Compute(uint32_t ownRows, uint32_t ownPitch)
     {
-        if (waiting.rows > 0) {
-            Compute(waiting);
-            CopyOut(waiting);
-            waiting.rows = 0;
+        LocalTensor<float> mmLocal = mmLocalQueue.DeQue<float>();
+        LocalTensor<float> biasLocal = biasLocalQueue.DeQue<float>();
+        LocalTensor<float> outputLocal = outputLocalQueue.AllocTensor<float>();
+        if (ownRows > 0) {
+            const uint32_t count = ownRows * ownPitch;
+            // add
+            AddColumns(mmLocal, mmLocal, biasLocal, ownRows, ownPitch);
+            // relu
+            Relu(outputLocal, mmLocal, count);
+        }
+        mmLocalQueue.FreeTensor(mmLocal);
+        biasLocalQueue.FreeTensor(biasLocal);
+        outputLocalQueue.EnQue(outputLocal);
+    }
+
+    // Add of each step of a tile and a row.
+    __aicore__ inline void AddColumns(const LocalTensor<float> &to, const LocalTensor<float> &tile,
+        const LocalTensor<float> &row, uint32_t height, uint32_t width)
+    {
+        for (uint32_t lanePiece = 0; lanePiece < (width + LANES - 1) / LANES; ++lanePiece) {
+            const uint32_t lane = lanePiece * LANES;
+            const uint32_t laneLeft = width - lane;
+            const uint32_t laneCount = laneLeft < LANES ? laneLeft : LANES;
+            Add(to[lane], tile[lane], row[lane], laneCount, static_cast<uint8_t>(height), BinaryRepeatParams{1, 1,
+                1, static_cast<uint8_t>(width / 8), static_cast<uint8_t>(width / 8), 0});
         }
     }
 
-    // Equal tiles of a region.
-    __aicore__ inline uint32_t RowsAtATime(uint32_t rows, uint32_t columns)
+    __aicore__ inline void CopyOut(uint64_t column, uint32_t firstColumn, uint32_t ownRows, uint64_t ownRow,
+        uint32_t ownColumns)
     {
-        const uint32_t fitting = TILE_ELEMENTS / Whole(columns, 8);
-        const uint32_t most = fitting < ROW_CAPACITY ? fitting : ROW_CAPACITY;
-        const uint32_t tiles = (rows + most - 1) / most;
-        return (rows + tiles - 1) / tiles;
-    }
-
-    __aicore__ inline void CopyIn(const Region &part)
-    {
-        LocalTensor<float> mmLocal = mmQueue.AllocTensor<float>();
-        DataCopyPad(mmLocal, mmGlobal[part.place],
-            RowsOf<float>(part.rows, part.columns, part.columns),
-            DataCopyPadExtParams<float>{false, 0, 0, 0});
-        mmQueue.EnQue(mmLocal);
-        LocalTensor<float> biasLocal = biasQueue.AllocTensor<float>();
-        DataCopyPad(biasLocal, biasGlobal[part.column],
-            RowsOf<float>(1, part.columns, part.columns),
-            DataCopyPadExtParams<float>{false, 0, 0, 0});
-        biasQueue.EnQue(biasLocal);
-    }
-
-    __aicore__ inline void Compute(const Region &part)
-    {
-        const uint32_t rows = part.rows;
-        tileColumns = part.columns;
-        tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);
-        LocalTensor<float> mmLocal = mmQueue.DeQue<float>();
-        LocalTensor<float> biasLocal = biasQueue.DeQue<float>();
-        LocalTensor<float> outputLocal = outputQueue.AllocTensor<float>();
-        const uint32_t count = rows * tilePitch;
-        // add
-        AddColumns(mmLocal, mmLocal, biasLocal, rows);
-        // relu
-        Relu(outputLocal, mmLocal, count);
-        outputQueue.EnQue(outputLocal);
-        mmQueue.FreeTensor(mmLocal);
-        biasQueue.FreeTensor(biasLocal);
-    }
-
-    __aicore__ inline void CopyOut(const Region &part)
-    {
-        LocalTensor<float> outputLocal = outputQueue.DeQue<float>();
-        DataCopyPad(outputGlobal[part.row * tiling_.n + part.column], outputLocal,
-            RowsTo<float>(part.rows, part.columns, tiling_.n));
-        outputQueue.FreeTensor(outputLocal);
-    }
-
-    // Rows in memory, `pitch` elements from one to the next, into rows of whole blocks.
-    template <typename T>
-    __aicore__ inline DataCopyExtParams RowsOf(uint32_t rows, uint32_t columns, uint64_t pitch)
-    {
-        const uint32_t bytes = columns * sizeof(T);
-        if (pitch == columns && bytes % BLOCK_BYTES == 0) { // one piece
-            return {1, rows * bytes, 0, 0, 0};
+        LocalTensor<float> outputLocal = outputLocalQueue.DeQue<float>();
+        if (ownRows > 0) {
+            if ((ownColumns == tiling_.n ? ownColumns % 8 : 1) == 0) {
+                DataCopyPad(outputOutGlobal[ownRow * tiling_.n + (column + firstColumn)], outputLocal,
+                    DataCopyExtParams{1, static_cast<uint32_t>(ownRows * ownColumns * sizeof(float)), 0, 0, 0});
+            } else {
+                DataCopyPad(outputOutGlobal[ownRow * tiling_.n + (column + firstColumn)], outputLocal,
+                    DataCopyExtParams{static_cast<uint16_t>(ownRows),
+                        static_cast<uint32_t>(ownColumns * sizeof(float)), 0,
+                        static_cast<uint32_t>((tiling_.n - ownColumns) * sizeof(float)), 0});
+            }
         }
-        return {static_cast<uint16_t>(rows), bytes, static_cast<uint32_t>(pitch * sizeof(T) - bytes), 0, 0};
-    }
-
-    // The same the other way.
-    template <typename T>
-    __aicore__ inline DataCopyExtParams RowsTo(uint32_t rows, uint32_t columns, uint64_t pitch)
-    {
-        const DataCopyExtParams copy = RowsOf<T>(rows, columns, pitch);
-        return {copy.blockCount, copy.blockLen, copy.dstStride, copy.srcStride, 0};
-    }
-
-    __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
-    {
-        return (value + unit - 1) / unit * unit;
-    }
-
-    // Add each row of a tile and the same columns.
-    __aicore__ inline void AddColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src,
-                                  const LocalTensor<float> &columns, uint32_t rows)
-    {
-        const uint8_t pitchBlocks = tilePitch / FLOATS_PER_BLOCK;
-        for (uint32_t lane = 0; lane < tilePitch; lane += LANES) {
-            const uint32_t left = tilePitch - lane;
-            Add(dst[lane], src[lane], columns[lane], left < LANES ? left : LANES, rows,
-                BinaryRepeatParams{1, 1, 1, pitchBlocks, pitchBlocks, 0});
-        }
+        outputLocalQueue.FreeTensor(outputLocal);
     }
 
     OpTiling tiling_;
-    Region waiting{}; // copied in and not yet computed
-    uint32_t tileColumns = 0;
-    uint32_t tilePitch = 0; // elements from row to row in the unified buffer
-    TQue<TPosition::VECIN, BUFFER_NUM> mmQueue;
-    TQue<TPosition::VECIN, BUFFER_NUM> biasQueue;
-    TQue<TPosition::VECOUT, 1> outputQueue;
-    GlobalTensor<float> mmGlobal;
-    GlobalTensor<float> biasGlobal;
-    GlobalTensor<float> outputGlobal;
+    TQue<TPosition::VECIN, 2> mmLocalQueue;
+    TQue<TPosition::VECOUT, 1> outputLocalQueue;
+    TQue<TPosition::VECIN, 2> biasLocalQueue;
+    GlobalTensor<float> biasInGlobal;
+    GlobalTensor<float> outputOutGlobal;
+    GlobalTensor<float> cGlobal;
+    uint32_t takenCount = 0; // results of this core so far
 };
 
-extern "C" __global__ __mix__(1, 2) void linear_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR output,
-    GM_ADDR workspace, OpTiling tiling)
+extern "C" __global__ __mix__(1, 2) void linear_kernel(
+    GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
 {
-    // What a cube core hands over lies in its own part of the workspace.
+    // What a cube core and its vector cores hand to each other lies in their own part of the workspace.
     if ASCEND_IS_AIC { // without a TPipe, which on cube cores sets events of its own
         InitSocState();
+        GM_ADDR own = workspace + GetBlockIdx() * tiling.coreBytes;
         LinearProduct op;
-        op.Init(x, weight, workspace + GetBlockIdx() * HANDED_BYTES, tiling);
+        op.Init(x, weight, own + tiling.cOffset, tiling);
         op.Process();
         PipeBarrier<PIPE_ALL>();
     }
     if ASCEND_IS_AIV {
         TPipe pipe;
-        LinearEpilogue op;
-        op.Init(workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES, bias, output, tiling, &pipe);
+        GM_ADDR own = workspace + GetBlockIdx() / GetTaskRatio() * tiling.coreBytes;
+        LinearKernel op;
+        op.Init(bias, output, own + tiling.cOffset, tiling, &pipe);
         op.Process();
     }
 }

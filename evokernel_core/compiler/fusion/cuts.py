@@ -16,7 +16,8 @@ from attrs import frozen
 
 from evokernel_core.compiler.coverage import view_ops
 from evokernel_core.compiler.fusion.partition import Group, Piece, in_order, pieces
-from evokernel_core.compiler.fusion.program import Program, assemble, has_schedules
+from evokernel_core.compiler.fusion.program import assemble, has_schedules
+from evokernel_core.compiler.fusion.records import Program
 from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from evokernel_core.compiler.coverage import family_for, view_ops
+from evokernel_core.compiler.family import Family
 from evokernel_core.compiler.fusion.partition import Group, Piece, base_of, partition, pieces
+from evokernel_core.compiler.fusion.records import ONE_LAUNCH, PROGRAM, Place, Program, Slot, Stage, kind_us
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
 from evokernel_core.compiler.strategies import require_known
-from evokernel_core.compiler.target import Family, Target
+from evokernel_core.compiler.target import Target
 from evokernel_core.domain.canonical import node_order
 from evokernel_core.domain.descriptor import Stages
 from evokernel_core.domain.errors import PlanError, StrategyError
@@ -26,10 +28,6 @@ from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.device import Device
 
-PROGRAM = "program"
-"""The family of a strategy with several kernels."""
-ONE_LAUNCH = "one_launch"
-"""The setting of a program whose kernels are parts of one launch."""
 CHUNKS, CUT = "chunks", "cut"
 """Settings of a program: about how many chunks images come in, and how many of the stages that depend on
 their number take chunks; without them all come at once."""
@@ -38,49 +36,6 @@ _CANONICAL_ORDER = 2
 MOST_KERNELS = 400
 _FOREIGN = Sentence("The strategy is not one of this region; draft it anew.")
 _MOST_TRIES = 12
-
-
-@frozen
-class Place:
-    """Where a tensor is: the task's tensor ``index``, or the slot ``index`` of the workspace."""
-
-    in_workspace: bool
-    index: int
-
-
-@frozen
-class Stage:
-    """One launch. Stages of one ``kind`` are the same kernel on other tensors."""
-
-    piece: Piece
-    kind: int
-    inputs: tuple[Place, ...]
-    outputs: tuple[Place, ...]
-
-
-@frozen
-class Slot:
-    """A part of the workspace: large enough for each of ``values`` (name, bytes an element, elements)."""
-
-    values: tuple[tuple[str, int, Extent], ...]
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The symbols that its size depends on."""
-        return frozenset().union(*(size.symbols for _, _, size in self.values))
-
-
-@frozen
-class Program:
-    """``kinds`` are the different kernels, each by the task of its first stage, with its family."""
-
-    groups: tuple[Group, ...]
-    stages: tuple[Stage, ...]
-    kinds: tuple[tuple[KernelTask, Family], ...]
-    slots: tuple[Slot, ...]
-
-    def launches(self, kind: int) -> int:
-        return sum(stage.kind == kind for stage in self.stages)
 
 
 def plan_program(task: KernelTask, device: Device, target: Target) -> Program:
@@ -278,19 +233,6 @@ def described(program: Program, strategy: Strategy, device: Device) -> Strategy:
     together = Stages.ONE_LAUNCH if strategy.setting(ONE_LAUNCH, False) else Stages.LAUNCHES
     stages = Stages.CHUNKED if strategy.setting(CHUNKS, 0) else together
     return evolve(strategy, descriptor=evolve(cell, stages=stages, kernels=len(program.stages)))
-
-
-def kind_us(program: Program, kind: int, strategy: Strategy, device: Device) -> float:
-    """Modelled microseconds of one launch of a kind of kernel, all images at once."""
-    task, family = program.kinds[kind]
-    return _kernel_us(ById(task), family, strategy.family, strategy.settings, device)
-
-
-@lru_cache(maxsize=4096)
-def _kernel_us(
-    key: ById, family: Family, name: str, settings: tuple[tuple[str, Setting], ...], device: Device
-) -> float:
-    return family.estimate_us(key.task, Strategy(name, settings), device)
 
 
 def parted(strategy: Strategy) -> tuple[Strategy, ...]:

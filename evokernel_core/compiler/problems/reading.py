@@ -10,6 +10,8 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
+_INDICES = frozenset({"int32", "int64"})
+
 
 def only_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
     """The node that the task consists of, views aside. Raises PlanError with the reason where there is
@@ -40,3 +42,11 @@ def input_below(graph: Graph, ref: ValueRef, reader: str) -> str:
             "{computed} in front of {reader} is a kernel of its own.", computed=computed, reader=reader
         )
     return base
+
+
+def index_dtype(graph: Graph, ref: ValueRef) -> str:
+    """The dtype of indices. Raises PlanError where they have another one."""
+    dtype = graph.spec(ref).dtype
+    if dtype not in _INDICES:
+        raise PlanError("Indices of dtype {dtype} are not covered; int32 and int64 are.", dtype=dtype)
+    return dtype

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.features import schedule_features
-from evokernel_core.compiler.fusion.program import PROGRAM, is_cut_alike, parted
-from evokernel_core.compiler.target import Move
+from evokernel_core.compiler.fusion.program import is_cut_alike, parted
+from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import Strategy

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from attrs import evolve
 
@@ -21,7 +22,7 @@ from evokernel_core.logs import get_logger
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
-from evokernel_core.synthesis.proposers.llm_answer import EDIT_SCHEMA, SCHEMA, read_answer
+from evokernel_core.synthesis.proposers.llm_answer import edit_schema, read_answer, schema
 from evokernel_core.synthesis.proposers.llm_budget import Account, Books, Budget, Tally
 from evokernel_core.synthesis.proposers.llm_model import Model
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
@@ -110,7 +111,7 @@ class LlmProposer:
         )
         question = Question(
             _messages(as_object, _EDITS_AS_JSON if edited else ""),
-            EDIT_SCHEMA if edited else SCHEMA,
+            (edit_schema if edited else schema)(self._author.target.name),
             self._endpoint.answer_tokens,
             max(1, min(self._endpoint.samples, context.attempts_left)),
             plain=_messages(as_text, _EDITS_AS_TEXT if edited else ""),
@@ -124,7 +125,8 @@ class LlmProposer:
         base, account = self._base(task, context), self._account(context)
         question, prompt = self._question(task, context, base)
         answers = self._model.ask(account.fitted(question), account, context.cancelled)
-        sources = _kernels(answers, context.tried, move, base)
+        read = partial(read_answer, target=self._author.target.name, move=move, base=base)
+        sources = _kernels(answers, context.tried, read)
         tokens = self._unreported.pop(context.job, 0)
         used = tuple(item.id for item in prompt.items)
         first, *others = (Proposal(source, used, learned=prompt.items) for source in sources)
@@ -144,16 +146,18 @@ def _messages(prompt: Prompt, more: str) -> tuple[Message, ...]:
     return (*first, {**last, "content": last["content"].rstrip("\n") + more} if more else last)
 
 
-def _kernels(
-    answers: Iterable[ModelAnswer], tried: frozenset[str], move: str, base: KernelSource | None
-) -> tuple[KernelSource, ...]:
+Reader = Callable[[str], KernelSource]
+"""From the text of an answer to its kernel. Raises ProposerError."""
+
+
+def _kernels(answers: Iterable[ModelAnswer], tried: frozenset[str], read: Reader) -> tuple[KernelSource, ...]:
     """The different new kernels in the answers. Raises ProposerError for the first flaw where there are
     none."""
     result: dict[str, KernelSource] = {}
     flaws: list[Sentence] = []
     for answer in answers:
         try:
-            source = _kernel(answer, tried, move, base)
+            source = _kernel(answer, tried, read)
         except ProposerError as error:
             flaws.append(error.sentence)
         else:
@@ -165,10 +169,10 @@ def _kernels(
     return tuple(result.values())
 
 
-def _kernel(answer: ModelAnswer, tried: frozenset[str], move: str, base: KernelSource | None) -> KernelSource:
+def _kernel(answer: ModelAnswer, tried: frozenset[str], read: Reader) -> KernelSource:
     if answer.flaw:
         raise ProposerError(answer.flaw)
-    source = read_answer(answer.text, move=move, base=base)
+    source = read(answer.text)
     if source.source_id in tried:
         raise ProposerError("The model repeated a kernel that was judged before; write a different one.")
     return source

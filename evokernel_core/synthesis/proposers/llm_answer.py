@@ -4,16 +4,15 @@ errors that tell the model what to do."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap, Split
 from evokernel_core.domain.earlier_sources import FIELDS as FIELD_NAMES
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, bare, edits, sections
-from evokernel_core.targets.ascendc.source import FILES, KERNEL, TARGET
+from evokernel_core.targets import load_knowledge
+from evokernel_core.targets.sources import files_of
 
 LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
@@ -40,70 +39,76 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _texts(kind: Any, more: str) -> dict[str, Any]:
+def _texts(files: Sequence[str], kind: Any, more: str) -> dict[str, Any]:
     return _object(
-        {name: {"type": kind, "description": f"The whole text of {name}{more}."} for name in FILES}
+        {name: {"type": kind, "description": f"The whole text of {name}{more}."} for name in files}
     )
 
 
-SCHEMA = _object({"files": _texts("string", ""), "notes": _NOTES})
-EDIT_SCHEMA = _object(
-    {
-        "files": _texts(["string", "null"], ", null if edited"),
-        "edits": {
-            "type": "array",
-            "description": "Changes of files that are not given whole, in their order.",
-            "items": _object(
-                {
-                    "file": {"type": "string", "enum": list(FILES)},
-                    "search": {"type": "string", "description": "Lines that stand once in the file."},
-                    "replace": {"type": "string", "description": "Lines in their place."},
-                }
-            ),
-        },
-        "notes": _NOTES,
-    }
-)
-"""Where the kernel is long and most of it may stay."""
-
-_REDUCTION = re.compile(r"\b(?:Whole|Block|Pair|Repeat)?Reduce\w+")
-_DEPTH = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(\w+)\s*,")
-"""How many buffers a queue has, as a number or a name."""
+def schema(target: str) -> dict[str, Any]:
+    """The JSON schema of an answer with whole files of a target. Raises UsageError for an unknown target."""
+    return _object({"files": _texts(files_of(target), "string", ""), "notes": _NOTES})
 
 
-def read_answer(text: str, *, move: str, base: KernelSource | None = None) -> KernelSource:
+def edit_schema(target: str) -> dict[str, Any]:
+    """The same where the kernel is long and most of it may stay."""
+    files = files_of(target)
+    return _object(
+        {
+            "files": _texts(files, ["string", "null"], ", null if edited"),
+            "edits": {
+                "type": "array",
+                "description": "Changes of files that are not given whole, in their order.",
+                "items": _object(
+                    {
+                        "file": {"type": "string", "enum": list(files)},
+                        "search": {"type": "string", "description": "Lines that stand once in the file."},
+                        "replace": {"type": "string", "description": "Lines in their place."},
+                    }
+                ),
+            },
+            "notes": _NOTES,
+        }
+    )
+
+
+def read_answer(text: str, *, target: str, move: str, base: KernelSource | None = None) -> KernelSource:
     """The kernel in an answer: a JSON object, in a code fence or among words as models like to put it, or
     files under markers. A file that is left out, or edited, is that of ``base``, the kernel that the model
     was shown to refine. Raises ProposerError with a sentence for the next attempt.
 
-    ``move`` names the refinement step, empty for a draft.
+    ``target`` is the language of the kernel, ``move`` names the refinement step, empty for a draft.
     """
-    given, changes, notes = _parts(text)
+    names = files_of(target)
+    given, changes, notes = _parts(text, names)
     texts: Mapping[str, str] = base.files if base else {}
     if not given and not changes:
-        raise ProposerError("The model's answer has no file; give {files}.", files=" and ".join(FILES))
-    if missing := [name for name in FILES if name not in given and name not in texts]:
+        raise ProposerError("The model's answer has no file; give {files}.", files=" and ".join(names))
+    if missing := [name for name in names if name not in given and name not in texts]:
         raise ProposerError(
             "The model's answer has no {missing}; give whole files.", missing=" and no ".join(missing)
         )
     made = applied({**texts, **given}, changes)
-    files = {name: _file(made[name], name) for name in FILES}
-    strategy = Strategy("model", notes=_notes(notes), descriptor=describe(files[KERNEL]), move=move)
-    return KernelSource(TARGET, files, strategy)
+    files = {name: _file(made[name], name) for name in names}
+    descriptor = load_knowledge(target).descriptor_of(files)
+    return KernelSource(
+        target, files, Strategy("model", notes=_notes(notes), descriptor=descriptor, move=move)
+    )
 
 
+Files = tuple[str, ...]
 Parts = tuple[Mapping[str, Any], Sequence[Edit], Any]
 
 
-def _parts(text: str) -> Parts:
+def _parts(text: str, names: Files) -> Parts:
     """Files by name, edits and notes."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        result = sections(text)
-        if any(name in result for name in FILES):
-            return _of_sections(result)
-        data = next(filter(_is_kernel, _objects(text)), None)
+        result = sections(text, names)
+        if any(name in result for name in names):
+            return _of_sections(result, names)
+        data = next((data for data in _objects(text) if _is_kernel(data, names)), None)
         if data is None:
             raise ProposerError(
                 "The model's answer was not JSON and has no file under a marker; answer in the format that "
@@ -111,13 +116,13 @@ def _parts(text: str) -> Parts:
             ) from None
     if not isinstance(data, dict):
         raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
-    if not _is_kernel(data):
+    if not _is_kernel(data, names):
         raise ProposerError("The model's answer must have the fields {fields}.", fields=", ".join(FIELDS))
-    return _of_object(data)
+    return _of_object(data, names)
 
 
-def _is_kernel(data: dict[str, Any]) -> bool:
-    return "notes" in data and ("edits" in data or not _given(data).keys().isdisjoint(FILES))
+def _is_kernel(data: dict[str, Any], names: Files) -> bool:
+    return "notes" in data and ("edits" in data or not _given(data).keys().isdisjoint(names))
 
 
 def _given(data: dict[str, Any]) -> dict[str, Any]:
@@ -127,11 +132,11 @@ def _given(data: dict[str, Any]) -> dict[str, Any]:
     return flat | (files if isinstance(files, dict) else {})
 
 
-def _of_object(data: dict[str, Any]) -> Parts:
+def _of_object(data: dict[str, Any], names: Files) -> Parts:
     """Null fields are those of files that are edited."""
     given = _given(data)
     files = {
-        name: given[name] for name in FILES if name in given and not (given[name] is None and "edits" in data)
+        name: given[name] for name in names if name in given and not (given[name] is None and "edits" in data)
     }
     return files, _edits(data.get("edits") or []), data["notes"]
 
@@ -148,9 +153,9 @@ def _edits(data: Any) -> tuple[Edit, ...]:
     )
 
 
-def _of_sections(texts: Mapping[str, str]) -> Parts:
+def _of_sections(texts: Mapping[str, str], names: Files) -> Parts:
     files, changes = {}, list[Edit]()
-    for name in FILES:
+    for name in names:
         if name in texts:
             blocks = edits(name, texts[name])
             changes += blocks
@@ -158,23 +163,6 @@ def _of_sections(texts: Mapping[str, str]) -> Parts:
                 files[name] = bare(texts[name])
     lines = [line.strip().lstrip("-*").strip() for line in bare(texts.get("notes", "")).split("\n")]
     return files, changes, [line for line in lines if line]
-
-
-def describe(kernel: str) -> Descriptor:
-    """The archive cell that the text of a kernel suggests; coarse, as nothing is executed. What its names do
-    not say is unknown."""
-    cube, reduces = "Mmad" in kernel, _REDUCTION.search(kernel) is not None
-    vectors = Algorithm.SINGLE_PASS if reduces else Algorithm.DIRECT
-    return Descriptor(
-        split=Split.UNKNOWN if "GetBlockIdx" in kernel else Split.NOTHING,
-        algorithm=Algorithm.MATRIX_PRODUCT if cube else vectors if "DataCopy" in kernel else Algorithm.SCALAR,
-        overlap=Overlap.PIPELINED if _is_doubled(kernel) else Overlap.NONE,
-    )
-
-
-def _is_doubled(kernel: str) -> bool:
-    depths = (match[1].lower() for match in _DEPTH.finditer(kernel))
-    return any(depth == "2" or "buffer" in depth for depth in depths)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

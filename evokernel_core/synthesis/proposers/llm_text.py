@@ -16,19 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from attrs import frozen
 
 from evokernel_core.domain.errors import ProposerError
-from evokernel_core.targets.ascendc.source import FILES
 
 _FENCE = "```"
 _LONGEST_MARKER = 120
-_MARKER = re.compile(
-    r"\s*(?:={2,}|#{1,6}|\*\*)\s*[`*\"']*(?:files?:?\s+|edits?:?\s+(?:of\s+|to\s+)?)?[`*\"']*"
-    rf"(?:[\w.-]+/)*({'|'.join(map(re.escape, FILES))}|notes|end)[`*\"':\s=#]*",
-    re.IGNORECASE,
-)
 _SEARCH = re.compile(r"<{5,}\s*SEARCH\s*")
 _DIVIDER = re.compile(r"={5,}\s*")
 _REPLACE = re.compile(r">{5,}\s*REPLACE\s*")
@@ -43,8 +38,18 @@ class Edit:
     replace: str
 
 
-def sections(text: str) -> Mapping[str, str]:
-    """What stands under each marker by its name: those of files, and ``notes``; lines within a
+@cache
+def _marker(files: tuple[str, ...]) -> re.Pattern[str]:
+    """A line that names one of these files, the notes or the end."""
+    return re.compile(
+        r"\s*(?:={2,}|#{1,6}|\*\*)\s*[`*\"']*(?:files?:?\s+|edits?:?\s+(?:of\s+|to\s+)?)?[`*\"']*"
+        rf"(?:[\w.-]+/)*({'|'.join(map(re.escape, files))}|notes|end)[`*\"':\s=#]*",
+        re.IGNORECASE,
+    )
+
+
+def sections(text: str, files: tuple[str, ...]) -> Mapping[str, str]:
+    """What stands under each marker by its name: those of ``files``, and ``notes``; lines within a
     code fence of a section are no markers. Raises ProposerError for a file that is there twice."""
     result: dict[str, list[str]] = {}
     current: list[str] = []
@@ -53,7 +58,7 @@ def sections(text: str) -> Mapping[str, str]:
     for place, line in enumerate(lines):
         if result and place >= fenced_to and _is_fence(line):
             fenced_to = _closing(lines, place) + 1
-        name = _name(line) if place >= fenced_to else ""
+        name = _name(line, files) if place >= fenced_to else ""
         if not name:
             current.append(line)
             continue
@@ -77,8 +82,8 @@ def _closing(lines: Sequence[str], start: int) -> int:
     return end if lines[end].strip() == _FENCE else start
 
 
-def _name(line: str) -> str:
-    marker = _MARKER.fullmatch(line) if len(line) <= _LONGEST_MARKER else None
+def _name(line: str, files: tuple[str, ...]) -> str:
+    marker = _marker(files).fullmatch(line) if len(line) <= _LONGEST_MARKER else None
     return marker[1].lower() if marker else ""
 
 

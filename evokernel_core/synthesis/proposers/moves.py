@@ -10,9 +10,9 @@ from functools import lru_cache
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.features import schedule_features
 from evokernel_core.compiler.fusion.program import is_cut_alike
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
 from evokernel_core.domain.kernel import KernelSource, Strategy, after
 from evokernel_core.domain.sentence import Sentence

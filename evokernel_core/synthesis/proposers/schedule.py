@@ -15,8 +15,8 @@ from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.strategies import formula_of, rounds_like_torch
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy, after

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from evokernel_core.compiler.bounds import KernelBound
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.legalise import legalised as _legalised
 from evokernel_core.compiler.planned import Planned
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.fusion.program import Program
-from evokernel_core.compiler.planned import Planned
-from evokernel_core.compiler.target import Family
+from evokernel_core.compiler.family import Family
+from evokernel_core.compiler.fusion.records import Program
+from evokernel_core.compiler.planned_task import PlannedTask
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -36,17 +36,17 @@ class Launched:
     us: float
 
 
-def cut_of(planned: Planned) -> Cut:
+def cut_of(planned: PlannedTask) -> Cut:
     """The chunks that the images of a program come in."""
     return Cut() if planned.is_lone else Cut.of(planned.strategy)
 
 
-def facts(planned: Planned) -> Sequence[KernelFacts]:
+def facts(planned: PlannedTask) -> Sequence[KernelFacts]:
     """What the kernels declare, in their order."""
     return facts_of_kernels(planned.program, planned.schedules, planned.name, chip_of(planned.device))
 
 
-def estimate_us(planned: Planned) -> float:
+def estimate_us(planned: PlannedTask) -> float:
     """Modelled microseconds, all launches included."""
     cut, chip = cut_of(planned), chip_of(planned.device)
     if cut.chunks:
@@ -57,7 +57,7 @@ def estimate_us(planned: Planned) -> float:
     return together_us(stages, chip) if planned.one_launch else math.fsum(stages)
 
 
-def launched(planned: Planned) -> tuple[Launched, ...]:
+def launched(planned: PlannedTask) -> tuple[Launched, ...]:
     """The distinct kernels, by what their families declare of them."""
     return tuple(
         Launched(schedule.family, fact.cores, planned.program.launches(kind) * planned.kernel_us(kind))
@@ -65,7 +65,7 @@ def launched(planned: Planned) -> tuple[Launched, ...]:
     )
 
 
-def require_legal(planned: Planned) -> None:
+def require_legal(planned: PlannedTask) -> None:
     """Raises StrategyError where a schedule makes no kernel for its part of the task."""
     task, program, cut, chip = planned.task, planned.program, cut_of(planned), chip_of(planned.device)
     tasks = chunking.tasks_of(task, program, cut)
@@ -87,12 +87,12 @@ def _require_legal(family: Family, task: KernelTask, strategy: Strategy, chip: C
         raise StrategyError("The strategy does not fit the task: {reason}", reason=reason)
 
 
-def write(planned: Planned) -> KernelSource:
+def write(planned: PlannedTask) -> KernelSource:
     """tiling.h and op_kernel.cpp."""
     return ascendc_source(*_files(planned), planned.strategy)
 
 
-def _files(planned: Planned) -> tuple[str, str]:
+def _files(planned: PlannedTask) -> tuple[str, str]:
     task, program, chip = planned.task, planned.program, chip_of(planned.device)
     if planned.is_lone:
         ((part, family),), (schedule,) = program.kinds, planned.schedules
@@ -106,7 +106,7 @@ def _files(planned: Planned) -> tuple[str, str]:
     return files.program(task, program, parts, planned.name, one_launch=planned.one_launch)
 
 
-def lines_of_kernels(planned: Planned, source: KernelSource) -> tuple[range, ...]:
+def lines_of_kernels(planned: PlannedTask, source: KernelSource) -> tuple[range, ...]:
     """``Target.lines_of_kernels``, of op_kernel.cpp."""
     if planned.is_lone or write(planned).files[KERNEL] != source.files.get(KERNEL):
         return ()
@@ -114,7 +114,7 @@ def lines_of_kernels(planned: Planned, source: KernelSource) -> tuple[range, ...
     return files.lines_of_classes(_parts(planned), one_launch=one_launch)
 
 
-def _parts(planned: Planned) -> tuple[Part, ...]:
+def _parts(planned: PlannedTask) -> tuple[Part, ...]:
     """The kernels of a program; those that share a class have numbers for names."""
     kinds, schedules, chip = planned.program.kinds, planned.schedules, chip_of(planned.device)
 

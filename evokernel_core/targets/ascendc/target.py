@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.family import Family, Move
 from evokernel_core.compiler.fusion import program as programs_of
 from evokernel_core.compiler.fusion.cuts import with_moments_apart
-from evokernel_core.compiler.fusion.program import Program, whole_batch
-from evokernel_core.compiler.planned import Planned
+from evokernel_core.compiler.fusion.program import whole_batch
+from evokernel_core.compiler.fusion.records import Program
+from evokernel_core.compiler.planned_task import PlannedTask
 from evokernel_core.compiler.rewrites.recurrent import rewrites_with
-from evokernel_core.compiler.target import Family, Move, Passes
+from evokernel_core.compiler.target import Passes
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult
 from evokernel_core.hardware.ascend import eager
 from evokernel_core.hardware.ascend.chip import Chip, chip_of, load_chip
 from evokernel_core.hardware.device import Device
-from evokernel_core.targets.ascendc import backends, neighbours, programs
+from evokernel_core.targets.ascendc import neighbours, programs
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.targets.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import layers_together
@@ -64,31 +65,25 @@ class AscendC:
     def described(self, program: Program, strategy: Strategy, device: Device) -> Strategy:
         return programs_of.described(program, strategy, device)
 
-    def require_legal(self, planned: Planned) -> None:
+    def require_legal(self, planned: PlannedTask) -> None:
         programs.require_legal(planned)
 
-    def estimate_us(self, planned: Planned) -> float:
+    def estimate_us(self, planned: PlannedTask) -> float:
         return programs.estimate_us(planned)
 
-    def moves(self, planned: Planned) -> tuple[Move, ...]:
-        return neighbours.moves(planned)
+    def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
+        return neighbours.moves(planned, self)
 
-    def write(self, planned: Planned) -> KernelSource:
+    def write(self, planned: PlannedTask) -> KernelSource:
         return programs.write(planned)
 
-    def lines_of_kernels(self, planned: Planned, source: KernelSource) -> tuple[range, ...]:
+    def lines_of_kernels(self, planned: PlannedTask, source: KernelSource) -> tuple[range, ...]:
         return programs.lines_of_kernels(planned, source)
 
     def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
         from evokernel_core.targets.ascendc.audit import audit  # the twin's headers and libclang with it
 
         return audit(task, source)
-
-    def backends(self) -> Mapping[str, Callable[[KernelAuthor, str], Any]]:
-        return backends.BACKENDS
-
-    def signature(self, backend: str) -> str:
-        return backends.signature(backend)
 
     def eager_us(self, task: KernelTask, device: Device) -> float:
         return eager.eager_us(task, chip_of(device))

@@ -143,18 +143,16 @@ def _is_sound(latency: Latency) -> bool:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
-    from evokernel_core.compiler.bounds import least_us  # the author, which the server starts without
     from evokernel_core.hardware.ascend.chip import load_chip
-    from evokernel_core.hardware.ascend.eager import eager_us
+    from evokernel_core.targets import author_for
 
     task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
     rival = rival_of(task, chip)
     if rival is None:
         return None
     us, word = rival.figures[0]
-    from evokernel_core.targets.ascendc.target import ASCENDC
-
-    bound, now = least_us(task, chip, ASCENDC), eager_us(task, chip)
+    author = author_for(chip.name)  # which the server starts without
+    bound, now = author.least_us(task), author.eager_us(task)
     latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
     if not _is_sound(latency):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.problems.recurrent import Recurrence
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.ir import allocation
@@ -16,7 +17,6 @@ from evokernel_core.targets.ascendc.ir.expr import Constant, TilingField, Vector
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.targets.ascendc.kernels.recurrent.gates import build
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import best, buffer_bytes
 from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, vector_class
 from evokernel_core.targets.ascendc.source import KERNEL

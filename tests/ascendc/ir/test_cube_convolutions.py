@@ -33,8 +33,8 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule imp
     refusal,
     steps,
 )
-from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-from evokernel_core.targets.ascendc.kernels.family import Cores, facts_of
+from evokernel_core.targets.ascendc.kernels.family import Cores
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.source import ascendc_source
@@ -52,7 +52,7 @@ ROWS = RowsSchedule(16, 96, 2, 16, 480)
 """Three rows of the result in a tile, and ten of the input in the ring."""
 
 
-def build(task: KernelTask, item: ConvolutionSchedule | RowsSchedule, chip: Any) -> CubeKernel:
+def build(task: KernelTask, item: ConvolutionSchedule | RowsSchedule, chip: Any) -> KernelStage:
     found = read_convolution(task)
     return (
         convolution_rows.build(found, item)
@@ -231,7 +231,7 @@ def test_tiles_without_pixels_are_no_turns(builder: Any, chip: Any) -> None:
     stream = stream_of(made.kernel)
     assert stream is not None
     assert stream.only is not None
-    facts = facts_of(made)
+    facts = made.facts
     assert facts.cores is Cores.BOTH
     assert facts.waits_for_all
     assert facts.uses_workspace

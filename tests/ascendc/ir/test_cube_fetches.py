@@ -18,7 +18,7 @@ from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Int, Siz
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Region
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import ConvTransposeAxis
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
-from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
@@ -78,7 +78,7 @@ def test_rows_stay_and_columns_pass_through(builder: Any, chip: Any, tmp_path: A
     left, right = graph.input("left", ("n", 128)), graph.input("right", ("m", 128))
     made = graph.call("matmul.default", left, right, shape=("n", 256))
     task = graph.task(made, symbols={"n": 40, "m": 4})
-    tiling, text = files.single(cube_text(CubeKernel(product()), task, "built"), 3)
+    tiling, text = files.single(cube_text(KernelStage(product()), task, "built"), 3)
     rng = np.random.default_rng(3)
     given = [rng.integers(-4, 5, size=(count, 128)).astype("f4") for count in (40, 4)]
     inputs = []

@@ -20,7 +20,6 @@ from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, Siz
 from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, stream_of
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
 from evokernel_core.targets.ascendc.ir.renaming import renamed
-from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import FAMILY, read_matmul
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
@@ -28,6 +27,7 @@ from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
     refusal,
     steps,
 )
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.print import files
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.source import ascendc_source
@@ -87,7 +87,7 @@ def on_cube(builder: Any, few_cores: Any, tmp_path_factory: Any) -> Callable[...
     ``change``: what is done to the kernel's text before."""
 
     def run(
-        made: CubeKernel, task: KernelTask, x: Any, y: Any, change: Callable[[str], str] = str
+        made: KernelStage, task: KernelTask, x: Any, y: Any, change: Callable[[str], str] = str
     ) -> tuple[RunResult, Any]:
         tiling, kernel = files.single(cube_text(made, task, "built"), 3)
         folder = tmp_path_factory.mktemp("kernel")
@@ -169,7 +169,7 @@ def test_another_kernel_of_the_same_nodes(builder: Any, on_cube: Any) -> None:
     task = graph.task(graph.call("mm.default", x, y, shape=("m", 16)), symbols={"m": 70, "k": 90})
     rng = np.random.default_rng(4)
     a, b = (rng.integers(-4, 5, size=shape).astype("f2") for shape in ((70, 90), (90, 16)))
-    result, values = on_cube(CubeKernel(tall(16)), task, a, b)
+    result, values = on_cube(KernelStage(tall(16)), task, a, b)
     assert result.status is ExitStatus.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, a.astype("f4") @ b.astype("f4"))

@@ -22,10 +22,10 @@ from evokernel_core.targets.ascendc.ir.handing_cube import rings_of, stream_of
 from evokernel_core.targets.ascendc.ir.legality import broken_rules as vector_rules
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Role, Section
 from evokernel_core.targets.ascendc.kernels.attention.attention_kernel import build
-from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
+from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
     AttentionSchedule,
     fixed_bytes,
-    read_attention,
+    read_on_chip,
     widest_parts,
 )
 from evokernel_core.targets.ascendc.source import KERNEL
@@ -103,7 +103,7 @@ def test_every_event_and_flag_is_needed(word: str, on_turns: Any) -> None:
 
 
 def made(builder: Any, dtype: str = "float16") -> Kernel:
-    return build(read_attention(task_of(builder, dtype), load_chip("ascend910b1")), SCHEDULE).kernel
+    return build(read_on_chip(task_of(builder, dtype), load_chip("ascend910b1")), SCHEDULE).kernel
 
 
 def test_where_a_turn_is_cut(builder: Any) -> None:
@@ -130,7 +130,7 @@ def test_rings_have_as_many_places(builder: Any, chip: Any) -> None:
 def test_kernels_of_all_moves_are_legal(dtype: str, mask: tuple[str, ...], builder: Any, chip: Any) -> None:
     """And take no more of the unified buffer than the schedule says."""
     task = task_of(builder, dtype, is_causal=not mask, mask=mask)
-    start, found = initial(task, chip), read_attention(task, chip)
+    start, found = initial(task, chip), read_on_chip(task, chip)
     for strategy in (start, *(move.strategy for move in moves(task, start, chip))):
         schedule = AttentionSchedule.of(strategy)
         kernel = build(found, schedule)
@@ -155,12 +155,12 @@ def test_parts_of_the_output_stay_where_they_fit(
     keys: int, width: int, widest: int, builder: Any, chip: Any
 ) -> None:
     """None are kept where one step holds all keys."""
-    found = read_attention(task_of(builder, width=width), chip)
+    found = read_on_chip(task_of(builder, width=width), chip)
     assert widest_parts(evolve(found, keys=extent(keys)), SCHEDULE) == widest
 
 
 def test_widths_that_only_the_call_knows_have_all_the_room(builder: Any, chip: Any) -> None:
-    found = evolve(read_attention(task_of(builder), chip), width=extent("w"))
+    found = evolve(read_on_chip(task_of(builder), chip), width=extent("w"))
     widest = widest_parts(found, SCHEDULE)
     assert widest == SCHEDULE.chunk * SCHEDULE.keys // 8
     wide = evolve(SCHEDULE, chunk=64, queries=256, keys=256, buffers=1)

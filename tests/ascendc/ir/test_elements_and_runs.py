@@ -15,7 +15,7 @@ from evokernel_core.targets.ascendc.ir.cost import estimate_us
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, CoreCount, Int, Size, ceil_div, least
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Difference, Element, Kernel, Ratio
-from evokernel_core.targets.ascendc.kernels.family import facts_of
+from evokernel_core.targets.ascendc.kernels.stage import facts_of_vectors
 
 TILE = Constant("TILE", 64)
 
@@ -49,7 +49,7 @@ def scaled(inner: str = "i", placed: bool = False) -> Kernel:
 def test_tiles_are_scaled_by_an_element(tiles: int, placed: bool, on_kernel: Any, chip: Any) -> None:
     kernel = scaled(placed=placed)
     assert not list(broken_rules(kernel, chip, {"n": tiles}))
-    assert facts_of(kernel).reads_numbers
+    assert facts_of_vectors(kernel).reads_numbers
     x = np.random.default_rng(tiles).integers(-8, 9, (tiles, 64)).astype(np.float32)
     np.testing.assert_array_equal(on_kernel(kernel, x), x * x[:, :1] / 4)
 

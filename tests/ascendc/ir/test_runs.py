@@ -23,7 +23,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Tensor,
     Told,
 )
-from evokernel_core.targets.ascendc.kernels.family import facts_of
+from evokernel_core.targets.ascendc.kernels.stage import facts_of_vectors
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
 ROW, RUN, PAIR = Constant("ROW", 64), Constant("RUN", 32), Constant("PAIR", 2, "floats")
@@ -107,7 +107,7 @@ def test_each_core_has_its_part_of_the_workspace(builder: Any) -> None:
     kernel, graph = merged(), builder()
     node = graph.call("relu.default", graph.input("x", ("n", 64)), shape=("n", 64))
     text = stage_text(kernel, graph.task(node, symbols={"n": 4}), "merged")
-    assert facts_of(kernel).uses_workspace
+    assert facts_of_vectors(kernel).uses_workspace
     assert "tiling.workspaceBytes = tiling.blockDim * PAIRS_OF_ROW * 2 * sizeof(float);" in text.compute
     assert "(scratch) + GetBlockIdx() * PAIRS_OF_ROW * 2" in text.kernel
 

@@ -185,6 +185,32 @@ def test_patterns_are_words_as_wide_as_elements(pattern: str, is_wrong: bool) ->
     assert bool(wrong_types("GatherMask", ("float", "float", pattern))) is is_wrong
 
 
+def counted_loads(is_read: bool) -> Kernel:
+    """y = x, tile by tile, where a state that only the load changes says which one is next; or the store
+    reads it too."""
+    k, count = Builder("Tiles one behind the other."), State("count")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    tiles = k.param("tiles", Size(extent("n")))
+    source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
+    with k.cores("core", 1), k.loop("turn", tiles, U64) as turn:
+        with k.when(turn, ">=", 0):
+            k.load(source, x, count * TILE, TILE)
+            k.assign(count, count + 1)
+        k.call("Muls", result, source, ONE, TILE, repeats=1)
+        k.store(y, (count - 1) * TILE if is_read else turn * TILE, result, TILE)
+    return k.kernel()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_load_may_come_ahead_by_a_state_of_its_own(is_read: bool, on_kernel: Any, builder: Any) -> None:
+    kernel, graph = counted_loads(is_read), builder()
+    node = graph.call("relu.default", graph.input("x", ("n", 64)), shape=("n", 64))
+    text = stage_text(kernel, graph.task(node, symbols={"n": 4}), "counted").kernel
+    assert ("travels while" in text) is not is_read
+    x = np.random.default_rng(5).normal(size=(13, 64)).astype("f4")
+    np.testing.assert_array_equal(on_kernel(kernel, x), x)
+
+
 def chosen_rows(one_load: bool, changes: bool = False) -> Kernel:
     """Rows of x, eight by eight the other way round; the vector unit says which, once or for every eight."""
     k, eight = Builder("Rows the other way round."), Constant("EIGHT", 8)

@@ -15,6 +15,7 @@ from attrs import evolve
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.first_run import RunStep, StepState
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.backends.bisheng import compile_problem
 from evokernel_core.targets.ascendc.backends.cann import PROFILE, CannBackend, CannKernel
@@ -24,8 +25,6 @@ from evokernel_core.targets.ascendc.first_run.first_run_host import (
     Found,
     NotOk,
     NpuHost,
-    RunStep,
-    StepState,
     failed,
     needed,
 )

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import field, frozen
-
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.first_run import StepState
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.programs import program_on_path
 from evokernel_core.targets.ascendc.backends.cann_tools import (
@@ -42,27 +40,6 @@ _LAST_LINES = 8
 Found = tuple[str, dict[str, Any]]
 """What an ok step says, and its details."""
 _T = TypeVar("_T")
-
-
-class StepState(StrEnum):
-    """How a step ended."""
-
-    OK = "ok"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@frozen
-class RunStep:
-    """A step: what was found or went wrong, what to do (empty where nothing is), and figures and files that
-    help whoever reads the report."""
-
-    name: str
-    state: StepState
-    found: str
-    advice: str = ""
-    seconds: float = 0.0
-    details: Mapping[str, Any] = field(factory=dict)
 
 
 class NotOk(Exception):

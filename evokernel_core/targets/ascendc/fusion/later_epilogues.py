@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from evokernel_core.compiler.coverage import view_ops
 from evokernel_core.compiler.fusion.cuts import covered
 from evokernel_core.compiler.fusion.partition import Group, pieces
-from evokernel_core.compiler.fusion.program import Program
+from evokernel_core.compiler.fusion.records import Program
 from evokernel_core.compiler.ops import CONVOLUTION
 from evokernel_core.compiler.target import Target
 from evokernel_core.domain.task import KernelTask

@@ -12,7 +12,7 @@ from enum import Enum
 
 from attrs import define, field, frozen
 
-from evokernel_core.compiler.fusion.program import Place, Program, Stage
+from evokernel_core.compiler.fusion.records import Place, Program, Stage
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.kernels.family import KernelFacts
 

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
-from evokernel_core.compiler.target import Family
+from evokernel_core.compiler.family import Family
+from evokernel_core.compiler.fusion.program import CHUNKS, CUT, draft, joined
+from evokernel_core.compiler.fusion.records import Program, Stage
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -25,7 +26,7 @@ from evokernel_core.targets.ascendc.fusion.micro_batches import (
     of_chunk,
     unshared,
 )
-from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts, facts_of
+from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts
 
 Facts = Callable[[Program, Sequence[Strategy]], Sequence[KernelFacts]]
 """What the kernels of a program are, with a strategy for each."""
@@ -59,7 +60,7 @@ def draft_apart(key: ById, family: Family, chip: Chip) -> Strategy:
     task, start = key.task, draft(key, family, chip)
 
     def waits(strategy: Strategy) -> bool:
-        return facts_of(family.text(task, strategy, chip, "kernel")).waits_for_all
+        return bool(family.text(task, strategy, chip, "kernel").facts.waits_for_all)
 
     if not waits(start):
         return start

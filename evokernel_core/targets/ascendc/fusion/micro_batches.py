@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.fusion.program import Place, Program, Slot, Stage
+from evokernel_core.compiler.fusion.records import Place, Program, Slot, Stage
 from evokernel_core.compiler.lowering.pointwise import POINTWISE
 from evokernel_core.compiler.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.compiler.shapes.sizes import extent, names_in, product

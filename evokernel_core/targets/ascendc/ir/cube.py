@@ -369,18 +369,3 @@ class Sum(Work):
     @property
     def expressions(self) -> tuple[Expr, ...]:
         return (self.lane,) if self.over is None else (self.lane, self.over)
-
-
-@frozen
-class Take(Work):
-    """Vector cores work on the next result of their cube core: ``rows`` x ``columns`` from ``row`` and
-    ``column`` on, of all rows."""
-
-    row: Expr
-    column: Expr
-    rows: Expr
-    columns: Expr
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.row, self.column, self.rows, self.columns)

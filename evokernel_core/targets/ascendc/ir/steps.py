@@ -119,7 +119,7 @@ def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Sig
             return StepKind.LOAD if node.is_load else StepKind.STORE
         case Clear():
             return StepKind.LOAD
-        case Await():
+        case Await() | Signal(unit="MTE2"):
             return StepKind.LOAD
         case Fence() | Signal():
             return StepKind.STORE
@@ -274,16 +274,19 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     if len(loads) != 1:
         return None
     (place,) = loads
+    others = [part for part in parts if part is not parts[place]]
+    own = _states_made((parts[place],))
     numbers = any(isinstance(part, Step) and part.is_plain for part in parts[:place])
     if (
         numbers
-        or _states_read(parts[: place + 1]) & _states_made(parts)
+        or _states_read(parts[: place + 1]) & _states_made(others)
+        or _states_read(others) & own
         or any(not used[buffer].is_queue for buffer in _buffers(parts[place]))
     ):
         return None  # what is read on the way to the load is what a turn of its own must bring
     read = {node.source.buffer for node in flat(nodes_of(parts[place])) if isinstance(node, Get)}
-    others = (node for part in parts if part is not parts[place] for node in flat(nodes_of(part)))
-    if any(writes and child.buffer in read for node in others for writes, child in accesses(node)):
+    working = (node for part in others for node in flat(nodes_of(part)))
+    if any(writes and child.buffer in read for node in working for writes, child in accesses(node)):
         return None
     clears = any(isinstance(node, Clear) for node in flat(nodes_of(parts[place])))
     takes = (Use.INPUT, Use.THROUGH) if read or clears else (Use.INPUT,)

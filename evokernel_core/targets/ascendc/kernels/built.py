@@ -14,6 +14,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cost import estimate_us
 from evokernel_core.targets.ascendc.ir.legality import Broken, broken_rules, rough_rules
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 P = TypeVar("P", bound=Hashable)
 S = TypeVar("S", bound=Schedule)
@@ -44,8 +45,8 @@ class Variant(Generic[P, S]):
         """Part of ``refusal`` that costs little."""
         return self._broken(rough_rules, problem, schedule, sizes, chip)
 
-    def text(self, problem: P, schedule: S, task: KernelTask, chip: Chip, name: str) -> Kernel:
-        return self.build(problem, schedule)
+    def text(self, problem: P, schedule: S, task: KernelTask, chip: Chip, name: str) -> KernelStage:
+        return KernelStage(vectors=self.build(problem, schedule))
 
     def _broken(self, rules: Rules, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
         reason = self.why_illegal(problem, schedule)

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from attrs import Factory, evolve, field, frozen
 
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.schedule import Schedule
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor, Overlap
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -17,7 +17,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.kernels.built import Sizes, Variant
-from evokernel_core.targets.ascendc.kernels.family import Made
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 P = TypeVar("P", bound=Hashable)
 """What a task asks for, in the family's own words."""
@@ -73,7 +73,7 @@ class SearchingFamily(Generic[P, S]):
     cost_us: Callable[[P, S, Sizes, Chip], float] = Factory(
         lambda self: self.variant.cost_us, takes_self=True
     )
-    text_of: Callable[[P, S, KernelTask, Chip, str], Made] = Factory(
+    text_of: Callable[[P, S, KernelTask, Chip, str], KernelStage] = Factory(
         lambda self: self.variant.text, takes_self=True
     )
     rough: Callable[[P, S, Sizes, Chip], str | None] | None = Factory(
@@ -169,7 +169,7 @@ class SearchingFamily(Generic[P, S]):
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return self.cost_us(self.read(task, chip), self.schedule_of(strategy), task.sizes, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Made:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> KernelStage:
         return self.text_of(self.read(task, chip), self.schedule_of(strategy), task, chip, name)
 
 

@@ -8,8 +8,6 @@ from functools import reduce
 
 from evokernel_core.compiler.schedule import Scaled
 from evokernel_core.compiler.shapes.sizes import Extent
-from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
@@ -30,19 +28,8 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
-_INDICES = frozenset({"int32", "int64"})
-
-
 MOST_INDICES = most_of("DataCopyPadIn", "blockCount")
 """Of a tile, whose runs one copy could bring."""
-
-
-def index_dtype(graph: Graph, ref: ValueRef) -> str:
-    """The dtype of indices. Raises PlanError where kernels do not read it."""
-    dtype = graph.spec(ref).dtype
-    if dtype not in _INDICES:
-        raise PlanError("Indices of dtype {dtype} are not covered; int32 and int64 are.", dtype=dtype)
-    return dtype
 
 
 def more_or_fewer(things: str) -> Scaled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.compiler.target import Family
+from evokernel_core.compiler.family import Family
 from evokernel_core.targets.ascendc.kernels.argmax import argmax_family as arg
 from evokernel_core.targets.ascendc.kernels.attention import attention_family as attention
 from evokernel_core.targets.ascendc.kernels.complex_multiply import complex_multiply_family as paired

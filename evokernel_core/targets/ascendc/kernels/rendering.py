@@ -13,7 +13,6 @@ from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.targets.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 RAW = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
@@ -38,15 +37,6 @@ def _environment() -> Environment:
 def render(template: str, **context: Any) -> str:
     """The text of a template, named by its family's folder: ``matmul/kernel``."""
     return _environment().get_template(f"{template}.jinja").render(**context)
-
-
-def kernel_text(form: str, name: str, facts: KernelFacts, **context: Any) -> StageText:
-    """A kernel from its three templates: ``sort`` has ``sort/tiling``, ``sort/compute`` and ``sort/kernel``,
-    ``scan/rows`` has ``scan/rows_tiling``, ``scan/rows_compute`` and ``scan/rows_kernel``."""
-    context = {"class_name": class_name(name), **context, "name": name}
-    stem = f"{form}_" if "/" in form else f"{form}/"
-    tiling, compute, kernel = (render(f"{stem}{part}", **context) for part in ("tiling", "compute", "kernel"))
-    return StageText(tiling, compute, kernel, f"{name}_kernel", facts)
 
 
 def class_name(name: str, suffix: str = "Kernel") -> str:

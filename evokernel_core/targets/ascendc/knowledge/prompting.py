@@ -12,6 +12,7 @@ from attrs import frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from evokernel_core.compiler.knowledge import Shipped
+from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.task import KernelTask
@@ -26,6 +27,7 @@ from evokernel_core.targets.ascendc.audit.text import KEYWORDS
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import common_knowledge, further_cards
 from evokernel_core.targets.ascendc.knowledge.cards import cards
+from evokernel_core.targets.ascendc.knowledge.descriptors import describe
 from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind, kind_of
 from evokernel_core.targets.ascendc.knowledge.practices import (
     bindings_of,
@@ -33,7 +35,11 @@ from evokernel_core.targets.ascendc.knowledge.practices import (
     practices,
     practices_for,
 )
-from evokernel_core.targets.ascendc.source import FILES
+from evokernel_core.targets.ascendc.lowering.program import camel
+from evokernel_core.targets.ascendc.source import FILES, KERNEL
+
+_OURS = frozenset(("kernel", "op", "pipe", "tile", "tiling", "workspace"))
+"""Words of the text of every kernel."""
 
 
 @frozen
@@ -73,7 +79,16 @@ class AscendCKnowledge:
     """``compiler.knowledge.Knowledge``, whose kinds are ``KernelKind``s."""
 
     def words(self) -> frozenset[str]:
-        return KEYWORDS | interface_words()
+        return KEYWORDS | interface_words() | _OURS
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """``hidden_state`` is ``HIDDEN_STATE``, ``HIDDENSTATE``, ``HiddenState`` and ``hiddenState``, too."""
+        lower = camel(name)
+        apart = "".join(f"_{letter}" if letter.isupper() else letter for letter in lower)
+        return name.upper(), lower.upper(), apart.upper(), lower[:1].upper() + lower[1:], lower, name
+
+    def descriptor_of(self, files: Mapping[str, str]) -> Descriptor:
+        return describe(files[KERNEL])
 
     def kind_of(self, task: KernelTask, device: Device) -> KernelKind:
         return kind_of(task, chip_of(device))

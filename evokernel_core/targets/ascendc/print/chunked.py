@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import indent
 
-from evokernel_core.compiler.fusion.program import Place, Stage
+from evokernel_core.compiler.fusion.records import Place, Stage
 from evokernel_core.compiler.shapes.sizes import extent, product
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE

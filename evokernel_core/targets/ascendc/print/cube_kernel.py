@@ -7,41 +7,33 @@ rest of the turn reads, they are a kernel of the IR themselves.
 
 from __future__ import annotations
 
-from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir import allocation
-from evokernel_core.targets.ascendc.ir.cube import Take
-from evokernel_core.targets.ascendc.ir.expr import Constant, Param, Side, expr, round_up
-from evokernel_core.targets.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
-from evokernel_core.targets.ascendc.kernels.cube import Before, Behind, CubeKernel
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
-from evokernel_core.targets.ascendc.kernels.family import StageText, facts_of
+from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Side, expr, round_up
+from evokernel_core.targets.ascendc.ir.nodes import Kernel, Tensor
+from evokernel_core.targets.ascendc.kernels.family import StageText
 from evokernel_core.targets.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.lowering.program import camel
 from evokernel_core.targets.ascendc.print.cube_class import addressed
 from evokernel_core.targets.ascendc.print.fetching_class import class_of
-from evokernel_core.targets.ascendc.print.statements import framed, in_lines, indented, let
+from evokernel_core.targets.ascendc.print.statements import in_lines
 from evokernel_core.targets.ascendc.print.tiling import compute, refusal, settings
 from evokernel_core.targets.ascendc.print.vector_kernel import addresses_of, arguments_of, vector_class
 
-_OF_TILES = frozenset({"columns", "pitch"})
-"""Fields of the tiling that the class of the vector cores takes for those of a tile."""
 
-
-def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
-    """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    if made.beside is not None:
-        parts = _beside_vectors(made.kernel, made.beside, task, name)
-    elif made.before is not None:
-        parts = _behind_vectors(made.kernel, made.before, task, name)
-    elif made.behind is not None:
-        parts = _before_vectors(made, made.behind, task, name)
+def cube_text(stage: KernelStage, task: KernelTask, name: str) -> StageText:
+    """The two texts of a kernel with cube cores under a name in snake case; its tensors are the task's."""
+    kernel, vectors = stage.kernel, stage.vectors
+    if vectors is not None and stage.workspace_bytes is not None:
+        parts = _behind_vectors(kernel, vectors, stage.workspace_bytes, task, name)
+    elif vectors is not None:
+        parts = _beside_vectors(kernel, vectors, task, name)
     else:
-        kernel = made.kernel
         text = f"{class_of(kernel, class_name(name))}\n{_entry(kernel, task, name)}"
         parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=_blocks(kernel)), text
     tiling, computing, text = map(in_lines, parts)
-    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(made))
+    return StageText(tiling, computing, text, f"{name}_kernel", stage.facts)
 
 
 def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
@@ -54,37 +46,19 @@ def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
     ]
 
 
-def _behind_vectors(kernel: Kernel, problem: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
+def _behind_vectors(
+    kernel: Kernel, vectors: Kernel, workspace_bytes: Expr, task: KernelTask, name: str
+) -> tuple[str, str, str]:
     """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
-    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(problem.kernel)};"
-    before = vector_class(problem.kernel, class_name(name, "Before"))
-    blocks = _blocks(kernel, problem.workspace_bytes.cpp(Side.HOST))
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(vectors)};"
+    before = vector_class(vectors, class_name(name, "Before"))
+    blocks = _blocks(kernel, workspace_bytes.cpp(Side.HOST))
     cube = class_of(kernel, class_name(name, "Product"))
     return (
-        settings(kernel, [taken], beside=[problem.kernel]),
+        settings(kernel, [taken], beside=[vectors]),
         compute(kernel, task, checks=refusal("ubBytes < UB_BYTES_NEEDED"), blocks=blocks),
-        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, problem)}",
+        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, vectors)}",
     )
-
-
-def _before_vectors(made: CubeKernel, problem: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
-    """The same where vector cores take results up."""
-    kernel = made.kernel
-    if any(isinstance(param, Param) and param.name in _OF_TILES for param in kernel.params):
-        raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
-    written = problem.written(class_name(name, "Epilogue"), _process_behind(made))
-    computing = compute(
-        kernel,
-        task,
-        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
-        blocks=_blocks(kernel, "tiling.blockDim * HANDED_BYTES"),
-        also=written.shape.assignments,
-        symbolic=[written],
-    )
-    constants = [_handed_bytes(kernel), written.constants.rstrip()]
-    cube = class_of(kernel, class_name(name, "Product"))
-    text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
-    return settings(kernel, constants, written.shape.fields), computing, text
 
 
 _RING_UNIT = Constant("RING_UNIT", 512, "bytes of which the workspace of a ring is a multiple")
@@ -134,30 +108,7 @@ extern "C" __global__ __cube__ void {name}_kernel({parameters}, GM_ADDR workspac
 """
 
 
-def _mixed_entry(kernel: Kernel, task: KernelTask, name: str, behind: EpilogueText) -> str:
-    parameters = addresses(*map(camel, tensors_of(task)), *behind.outputs)
-    return f"""\
-extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
-{{
-    // What a cube core hands over lies in its own part of the workspace.
-    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
-        InitSocState();
-        {class_name(name, "Product")} op;
-        op.Init({_arguments(kernel)}, tiling);
-        op.Process();
-        PipeBarrier<PIPE_ALL>();
-    }}
-    if ASCEND_IS_AIV {{
-        TPipe pipe;
-        {behind.class_name} op;
-        op.Init({behind.arguments}, tiling, &pipe);
-        op.Process();
-    }}
-}}
-"""
-
-
-def _entry_of_both(kernel: Kernel, task: KernelTask, name: str, before: Before) -> str:
+def _entry_of_both(kernel: Kernel, task: KernelTask, name: str, before: Kernel) -> str:
     parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
@@ -166,7 +117,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
     if ASCEND_IS_AIV {{
         TPipe pipe;
         {class_name(name, "Before")} op;
-        op.Init({arguments_of(before.kernel)}, tiling, &pipe);
+        op.Init({arguments_of(before)}, tiling, &pipe);
         op.Process();
     }}
     if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
@@ -181,9 +132,10 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 
 
 def _joined_entry(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> str:
+    results = tuple(dict.fromkeys((*kernel.results, *beside.results)))
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel(
-    {parameters_of(task, kernel.results)}, GM_ADDR workspace, OpTiling tiling)
+    {parameters_of(task, results)}, GM_ADDR workspace, OpTiling tiling)
 {{
     // What a cube core and its vector cores hand to each other lies in their own part of the workspace.
     if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
@@ -207,45 +159,4 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel(
 
 def _arguments(kernel: Kernel) -> str:
     """What Init is given beside the tiling."""
-    return ", ".join(
-        node.address if isinstance(node, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
-        for node in addressed(kernel)
-    )
-
-
-def _handed_bytes(kernel: Kernel) -> str:
-    (ring,) = kernel.rings
-    size = f"{ring.places.name} * {ring.elements.cpp(Side.DEVICE, 2)} * {ring.item_bytes}"
-    return f"constexpr uint64_t HANDED_BYTES = {size};"
-
-
-def _process_behind(made: CubeKernel) -> list[str]:
-    """Process of the vector cores: the loops in which their cube core hands results over."""
-    (ring,) = made.kernel.rings
-    lines = ["const uint64_t core = GetBlockIdx() / GetTaskRatio();", "uint32_t count = 0;"]
-    return [*lines, *(line for node in made.takes for line in _taking(node, ring))]
-
-
-def _taking(node: Node, ring: Ring) -> list[str]:
-    if isinstance(node, Let):
-        return let(node)
-    if isinstance(node, Take):
-        fields = [node.row.cpp(), node.column.cpp(), "spot", node.rows.cpp(), node.columns.cpp()]
-        return [
-            f"const uint64_t spot = count++ % {ring.places.name} * {ring.elements.cpp(Side.DEVICE, 2)};",
-            "CrossCoreWaitFlag(RESULT_READY);",
-            f"Take(Region{{{', '.join(fields)}}});",
-            "CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);",
-        ]
-    assert isinstance(node, For)
-    inner = [line for statement in node.body for line in _taking(statement, ring)]
-    if not node.cores:
-        return framed(node, [inner])
-    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
-    if node.in_a_row:
-        end = node.end.cpp(Side.DEVICE, 2)
-        last = f"const uint64_t last = {end} * (core + 1) / tiling_.blockDim;"
-        begin = f"{end} * core / tiling_.blockDim"
-        return [last, f"for (uint64_t {name} = {begin}; {name} < last; ++{name}) {{", *indented(inner), "}"]
-    head = f"for (uint64_t {name} = core; {name} < {end}; {name} += tiling_.blockDim) {{"
-    return [head, *indented(inner), "}"]
+    return ", ".join(node.address for node in addressed(kernel) if isinstance(node, Tensor))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
-from evokernel_core.compiler.fusion.program import Place, Program, Slot, Stage
+from evokernel_core.compiler.fusion.records import Place, Program, Slot, Stage
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.fusion.micro_batches import Chunked
 from evokernel_core.targets.ascendc.kernels.family import StageText

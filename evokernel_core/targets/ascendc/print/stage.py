@@ -1,16 +1,14 @@
-"""The text of a family's kernel, whichever way the family makes it."""
+"""The text of a family's kernel, whichever cores of it are built in the IR."""
 
 from __future__ import annotations
 
-from attrs import evolve
-
-from evokernel_core.compiler.target import Family
+from evokernel_core.compiler.family import Family
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.ir.nodes import Kernel, Memory
-from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
-from evokernel_core.targets.ascendc.kernels.family import Added, Beside, Made, Printed, StageText
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.family import StageText
+from evokernel_core.targets.ascendc.kernels.stage import Added, Around, KernelStage, Printed
 from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import class_of
 from evokernel_core.targets.ascendc.print.statements import in_lines
@@ -19,31 +17,29 @@ from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, sta
 
 
 def text_of(family: Family, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-    """The kernel under a name in snake case: printed from the IR, or what the family's templates give."""
-    made: Made = family.text(task, strategy, chip, name)
-    match made:
-        case Kernel():
-            return stage_text(made, task, name)
-        case CubeKernel():
-            return cube_text(made, task, name)
-        case Beside():
-            text = made.around(_printed(made.kernel, made.class_name))
-            return text if made.added is None else _tiled(text, made.kernel, made.added, task)
-    return made
+    """The kernel under a name in snake case."""
+    stage: KernelStage = family.text(task, strategy, chip, name)
+    if stage.around is not None:
+        return _text_around(stage, stage.around, task, name)
+    if stage.cubes is not None:
+        return cube_text(stage, task, name)
+    return stage_text(stage.kernel, task, name)
 
 
-def _printed(kernel: Kernel, name: str) -> Printed:
-    """The class of the cores that a kernel of the IR is for."""
-    on_cube = any(buffer.memory is not Memory.UB for buffer in kernel.buffers)
-    text = class_of(kernel, name) if on_cube else vector_class(kernel, name)
-    return Printed(in_lines(text), arguments_of(kernel))
+def _text_around(stage: KernelStage, around: Around, task: KernelTask, name: str) -> StageText:
+    kernel, class_name = stage.kernel, around.class_name
+    text = vector_class(kernel, class_name) if stage.cubes is None else class_of(kernel, class_name)
+    texts = around.text(Printed(in_lines(text), arguments_of(kernel)))
+    tiling = texts.settings, texts.compute
+    if around.added is not None:
+        tiling = _tiling(kernel, around.added, task)
+    return StageText(*tiling, texts.kernel, f"{name}_kernel", around.facts)
 
 
-def _tiled(text: StageText, kernel: Kernel, added: Added, task: KernelTask) -> StageText:
-    """The text with the tiling of the kernel in the IR, and what is added to it."""
+def _tiling(kernel: Kernel, added: Added, task: KernelTask) -> tuple[str, str]:
+    """The tiling of the kernel in the IR, and what is added to it."""
     checks = refusal(added.refuses) if added.refuses else []
     computing = compute(
         kernel, task, checks=checks, also=added.computed, blocks=added.blocks, symbolic=[added]
     )
-    struct = settings(kernel, added.constants, added.fields)
-    return evolve(text, settings=in_lines(struct), compute=in_lines(computing))
+    return in_lines(settings(kernel, added.constants, added.fields)), in_lines(computing)

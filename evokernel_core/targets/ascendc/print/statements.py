@@ -123,6 +123,9 @@ def turns(node: For) -> tuple[str, str, str]:
     end = node.end.cpp(Side.DEVICE, 1)
     if not node.cores:
         return "0", end, "1"
+    if node.with_cube and node.in_a_row:
+        core, all_ = "GetBlockIdx() / GetTaskRatio()", node.end.cpp(Side.DEVICE, 2)
+        return f"{all_} * ({core}) / GetBlockNum()", f"{all_} * ({core} + 1) / GetBlockNum()", "1"
     if node.with_cube:
         return "GetBlockIdx() / GetTaskRatio()", end, "GetBlockNum()"
     if node.run is None:

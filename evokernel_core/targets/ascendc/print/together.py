@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
-from evokernel_core.compiler.fusion.program import Place, Program, Stage
+from evokernel_core.compiler.fusion.records import Place, Program, Stage
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.fusion.launches import MOST_TOGETHER, Barrier, Order, is_mixed, runs

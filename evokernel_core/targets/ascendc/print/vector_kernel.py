@@ -73,8 +73,9 @@ from evokernel_core.targets.ascendc.ir.steps import (
     nodes_of,
     rounds,
 )
-from evokernel_core.targets.ascendc.kernels.family import StageText, facts_of
+from evokernel_core.targets.ascendc.kernels.family import StageText
 from evokernel_core.targets.ascendc.kernels.rendering import class_name, parameters_of
+from evokernel_core.targets.ascendc.kernels.stage import facts_of_vectors
 from evokernel_core.targets.ascendc.print.statements import (
     RING_FLAGS,
     STEP,
@@ -135,7 +136,7 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
             f"{vector_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}",
         )
     )
-    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(kernel))
+    return StageText(tiling, computing, text, f"{name}_kernel", facts_of_vectors(kernel))
 
 
 def vector_class(kernel: Kernel, name: str) -> str:

@@ -13,18 +13,19 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from evokernel_core.compiler.aten import ATTENTION
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
 from evokernel_core.targets.ascendc.kernels.attention.attention_kernel import build
-from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
-    Attention,
+from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
     AttentionSchedule,
+    ChipAttention,
     fixed_bytes,
-    read_attention,
+    read_on_chip,
 )
 from evokernel_core.targets.ascendc.kernels.built import Sizes, always
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
@@ -52,7 +53,7 @@ _SHAPES = (
 """Keys of a step, and rows of a chunk; the first ones take a larger unified buffer than that of the 910B."""
 
 
-def _starts(problem: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
+def _starts(problem: ChipAttention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
     size = ITEM_SIZE[problem.dtype]
     base_k = 128 // size
     for queries in (256, 128, 64, 32):
@@ -64,7 +65,7 @@ def _starts(problem: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionS
                     yield AttentionSchedule(queries, keys, chunk, base_n, deep, 4 * deep, buffers, slots)
 
 
-def _refusal(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip: Chip) -> str | None:
+def _refusal(problem: ChipAttention, schedule: AttentionSchedule, sizes: Sizes, chip: Chip) -> str | None:
     keys, width = problem.keys.evaluate(sizes), problem.width.evaluate(sizes)
     padded = -(-width // 8) * 8
     parts = 0 if keys <= schedule.keys else schedule.queries // 2 * padded * 4
@@ -90,7 +91,7 @@ def _cube_refusal(schedule: AttentionSchedule, size: int, memory: CoreMemories) 
 
 
 def _steps(
-    problem: Attention, here: AttentionSchedule, sizes: Sizes, chip: Chip
+    problem: ChipAttention, here: AttentionSchedule, sizes: Sizes, chip: Chip
 ) -> Iterator[tuple[str, AttentionSchedule]]:
     yield from here.neighbours(
         "queries", "keys", "chunk", "buffers", "base_n", "base_k", "panel_k", "c_slots"
@@ -108,7 +109,7 @@ class _Step:
     online: bool
 
 
-def _cost_us(problem: Attention, schedule: AttentionSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(problem: ChipAttention, schedule: AttentionSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of cube and vector cores in each step, all steps of a core."""
     queries, keys, depth, width = (
         getattr(problem, key).evaluate(sizes) for key in ("queries", "keys", "depth", "width")
@@ -144,7 +145,7 @@ def _cube_cycles(dtype: str, schedule: AttentionSchedule, step: _Step, share: fl
 
 
 def _vector_cycles(
-    problem: Attention, schedule: AttentionSchedule, step: _Step, hiding: float, chip: Chip
+    problem: ChipAttention, schedule: AttentionSchedule, step: _Step, hiding: float, chip: Chip
 ) -> float:
     """``hiding``: the share of steps in which some rows see fewer keys than others."""
     mine, size = math.ceil(step.rows / 2), ITEM_SIZE[problem.dtype]
@@ -169,7 +170,7 @@ _NOTES = (
 )
 
 
-def _cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
+def _cell(problem: ChipAttention, schedule: AttentionSchedule) -> Descriptor:
     """Whether the weights of all keys are there at once or step by step, whether scores come to the unified
     buffer together or some rows after others, whether queries are read again for other keys of a step, and
     what a unit is; sizes not known count as long."""
@@ -178,7 +179,7 @@ def _cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
     together = schedule.chunk * 2 >= schedule.queries
     return Descriptor(
         Dataflow.RESIDENT_ROWS if together else Dataflow.STREAMED,
-        Reuse.L0 if schedule.keys <= schedule.base_n else Reuse.L2,
+        memories.L0 if schedule.keys <= schedule.base_n else memories.L2,
         Split.HEADS if queries is not None and queries <= schedule.queries else Split.ROWS,
         Algorithm.SINGLE_PASS if at_once else Algorithm.ONLINE,
     )
@@ -187,7 +188,7 @@ def _cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
 FAMILY = SearchingFamily(
     name="attention",
     ops={ATTENTION: "kernel"},
-    read=read_attention,
+    read=read_on_chip,
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -16,16 +16,16 @@ from evokernel_core.targets.ascendc.ir.builder import Builder, whole
 from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, LoadData, Mmad, Nd2Nz
 from evokernel_core.targets.ascendc.ir.expr import Choice, Constant, Expr, Function, Int, Param, Size, Var
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Role, Tensor
-from evokernel_core.targets.ascendc.kernels.attention.attention_problem import (
-    Attention,
+from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
     AttentionSchedule,
+    ChipAttention,
     widest_parts,
 )
 from evokernel_core.targets.ascendc.kernels.attention.softmax import Mask, Rings, Softmax
 from evokernel_core.targets.ascendc.kernels.attention.steps import AttentionStep, sizes_of, walk
-from evokernel_core.targets.ascendc.kernels.cube import CubeKernel
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import start_of
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _SLOTS = Constant("SLOTS", 2, "one is filled while the other is used")
@@ -57,7 +57,7 @@ class _Bases:
 class _Design:
     """An attention in a schedule, and what its kernel is built of."""
 
-    def __init__(self, problem: Attention, schedule: AttentionSchedule) -> None:
+    def __init__(self, problem: ChipAttention, schedule: AttentionSchedule) -> None:
         note = "The cube core: scores of the next step, then weights times values."
         self.k, self.problem = Builder(note), problem
         self.bases = _Bases(
@@ -165,7 +165,7 @@ def _place_of(k: Builder, name: str, side: Side) -> tuple[Param, Function | None
     return pitch, start_of(k, side, name)
 
 
-def build(problem: Attention, schedule: AttentionSchedule) -> CubeKernel:
+def build(problem: ChipAttention, schedule: AttentionSchedule) -> KernelStage:
     """The kernel of a legal schedule."""
     design = _Design(problem, schedule)
     k, sizes = design.k, design.tiling
@@ -177,4 +177,4 @@ def build(problem: Attention, schedule: AttentionSchedule) -> CubeKernel:
         design.scores_of(step)
         design.results_of(step)
     vectors = Softmax(problem, schedule, sizes, design.rings, mask, widest)
-    return CubeKernel(k.kernel(), beside=vectors.kernel())
+    return KernelStage(k.kernel(), vectors.kernel())

@@ -43,7 +43,10 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Slice,
     Tensor,
 )
-from evokernel_core.targets.ascendc.kernels.attention.attention_problem import Attention, AttentionSchedule
+from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
+    AttentionSchedule,
+    ChipAttention,
+)
 from evokernel_core.targets.ascendc.kernels.attention.steps import FLOATS, AttentionSizes, AttentionStep, walk
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -105,7 +108,7 @@ class Softmax:
 
     def __init__(
         self,
-        problem: Attention,
+        problem: ChipAttention,
         schedule: AttentionSchedule,
         sizes: AttentionSizes,
         rings: Rings,

@@ -25,7 +25,10 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
     round_up,
 )
-from evokernel_core.targets.ascendc.kernels.attention.attention_problem import Attention, AttentionSchedule
+from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
+    AttentionSchedule,
+    ChipAttention,
+)
 
 FLOATS = Constant("FLOATS", 8, "of a block; also the blocks of a repeat")
 
@@ -53,7 +56,7 @@ class AttentionSizes:
     part_rows: Param
 
 
-def sizes_of(k: Builder, problem: Attention, schedule: AttentionSchedule) -> AttentionSizes:
+def sizes_of(k: Builder, problem: ChipAttention, schedule: AttentionSchedule) -> AttentionSizes:
     """The fields of the tiling, and what a call must meet."""
     tile_queries = Constant("TILE_QUERIES", schedule.queries, "rows of one unit")
     tile_keys = Constant("TILE_KEYS", schedule.keys, "keys of one step")

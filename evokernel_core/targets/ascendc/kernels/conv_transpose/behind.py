@@ -16,10 +16,11 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_class import ClassKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue
 from evokernel_core.targets.ascendc.kernels.fused import steps
-from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
+from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 
@@ -121,7 +122,7 @@ def _fits(problem: Behind) -> bool:
 
 def needed_bytes(problem: Behind, kernel: ClassKernel) -> int:
     """Of the unified buffer: two slots of the input, two of results and one of a turned piece."""
-    return kernel.layout.total + 2 * problem.row_bytes + (2 * problem.phases + 1) * problem.turn_bytes
+    return layout(kernel).total + 2 * problem.row_bytes + (2 * problem.phases + 1) * problem.turn_bytes
 
 
 def _kernel(problem: Behind) -> ClassKernel:

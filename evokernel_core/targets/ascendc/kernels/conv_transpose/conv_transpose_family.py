@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.aten import CONVOLUTION
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.built import Sizes, always
@@ -29,6 +30,7 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
     Transposed,
     read_transposed,
 )
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_text import EpilogueText
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     STEP_SLOTS,
     ConvTransposeSchedule,
@@ -37,16 +39,12 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     plan,
     turned_outputs,
 )
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.targets.ascendc.kernels.family import (
-    Added,
-    Beside,
     Cores,
     KernelFacts,
-    Printed,
-    StageText,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import addresses, class_name, render, tensors_of
+from evokernel_core.targets.ascendc.kernels.stage import Added, Around, KernelStage, Printed, Texts
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
@@ -60,7 +58,7 @@ _CONSTANT_BYTES = 16 * 1024
 
 def _text(
     problem: Transposed, schedule: ConvTransposeSchedule, task: KernelTask, chip: Chip, name: str
-) -> Beside:
+) -> KernelStage:
     given = {problem.x: "xAddress", problem.weight: "weightAddress", problem.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
     behind = None
@@ -99,11 +97,11 @@ def _text(
         "name": name,
     }
 
-    def around(printed: Printed) -> StageText:
-        text = render("conv_transpose/kernel", cube=printed, **context)
-        return StageText("", "", text, f"{name}_kernel", facts)
+    def text(printed: Printed) -> Texts:
+        return Texts(render("conv_transpose/kernel", cube=printed, **context))
 
-    return Beside(made, multiplier, around, facts, _added(problem, schedule, behind))
+    added = _added(problem, schedule, behind)
+    return KernelStage(made, around=Around(multiplier, text, facts, added))
 
 
 def _added(problem: Transposed, schedule: ConvTransposeSchedule, behind: EpilogueText | None) -> Added:
@@ -231,7 +229,7 @@ def _cell(problem: Transposed, schedule: ConvTransposeSchedule) -> Descriptor:
     """Whether pixels or outputs are the rows of the product; and whether all cores read the same laid out
     weights, which L2 then keeps."""
     way = Algorithm.TRANSPOSED_PRODUCT if schedule.turned else Algorithm.MATRIX_PRODUCT
-    reuse = Reuse.L1 if schedule.own_weights else Reuse.L2
+    reuse = memories.L1 if schedule.own_weights else memories.L2
     return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, Split.TILES, way, Overlap.of(schedule.c_slots))
 
 

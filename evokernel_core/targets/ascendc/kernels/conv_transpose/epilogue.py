@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evokernel_core.targets.ascendc.kernels.conv_transpose import piece_copies as copies
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import TILE_STEP, Behind, needed_bytes
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import (
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_class import ClassKernel
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_copies import method
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_text import (
     EpilogueText,
     operand_copies,
     result_copies,
@@ -13,10 +16,7 @@ from evokernel_core.targets.ascendc.kernels.epilogue.tiles import (
     tile_text,
     tiling_constants,
 )
-from evokernel_core.targets.ascendc.kernels.fused import copies
-from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
-from evokernel_core.targets.ascendc.kernels.fused.copies import method
-from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import shape_fields
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_tiling import shape_fields
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
@@ -61,7 +61,7 @@ def write(problem: Behind, class_name: str, volume: str) -> EpilogueText:
     parameter = turned_parameter(kernel, source)
     kernel.public += [
         method("Start", "", once),
-        method("Fetch", "const Region &part", operand_copies(kernel, source, columns)),
+        method("Fetch", "const Region &part", operand_copies(kernel, columns)),
         method("Take", f"const Region &part, {parameter}", taken(parameter)),
     ]
     shape: Sequence[str] = ["tileColumns = Whole(part.columns, TILE_STEP);", "tilePitch = tileColumns;"]

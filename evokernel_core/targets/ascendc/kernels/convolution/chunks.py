@@ -22,10 +22,10 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
     round_up,
 )
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import RING
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, ConvTiles, Counts
 from evokernel_core.targets.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
-from evokernel_core.targets.ascendc.kernels.cube import Before
 from evokernel_core.targets.ascendc.kernels.space_to_depth.space_to_depth_kernel import (
     BITS,
     Frame,
@@ -161,7 +161,7 @@ def frame_of(problem: Convolution, chip: Chip) -> Frame:
     return Frame(problem.frame.before, problem.phases, ITEM_SIZE[problem.dtype], frame_tile_bytes(chip))
 
 
-def framing(problem: Convolution, frames: Frames, chip: Chip) -> Before:
+def framing(problem: Convolution, frames: Frames, chip: Chip) -> Kernel:
     """The vector cores that frame images into a ring of chunks, which stays in L2."""
     frame = frame_of(problem, chip)
     k = Builder("Images in a frame of zeros, their rows cut into phases, chunk by chunk for the cube cores.")
@@ -177,4 +177,9 @@ def framing(problem: Convolution, frames: Frames, chip: Chip) -> Before:
         down, across = (Int(0), start) if is_cut_across(problem) else (start, Int(0))
         with k.cores("index", tiles, beside=True) as index:
             framer.tile(index, Origin(image, down, across, place))
-    return Before(k.kernel(), frames.ring * frames.chunk_elements * frame.size)
+    return k.kernel()
+
+
+def workspace_bytes(problem: Convolution, frames: Frames) -> Expr:
+    """What the ring of chunks takes, on the host."""
+    return frames.ring * frames.chunk_elements * ITEM_SIZE[problem.dtype]

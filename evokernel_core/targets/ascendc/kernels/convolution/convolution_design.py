@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from attrs import frozen
 
@@ -10,7 +11,7 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, InitConst, LoadData, Mmad, Nd2Nz, Take
+from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -18,13 +19,15 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Expr,
     Int,
     Var,
+    ceil_div,
     expr,
     least,
     round_up,
 )
-from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Node, Region, Ring, Tensor
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Tensor
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import ConvTiling
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, Bases
+from evokernel_core.targets.ascendc.kernels.epilogue.regions import HandedRegion, HandedTile
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
@@ -234,14 +237,17 @@ def store(design: ConvDesign, tile: ConvTile, first: Var) -> None:
         k.do(Fixpipe(target, source, *sizes, QUANT[problem.dtype], problem.relu, *shape))
 
 
-def takes_of(
-    tile_of: Callable[[Builder, Var], ConvTile], design: ConvDesign, *, in_a_row: bool = False
-) -> tuple[Node, ...]:
-    """The loops in which vector cores take results up."""
-    k = Builder("")
-    with k.cores("index", design.tiling.total, in_a_row=in_a_row) as index:
+@contextmanager
+def taking(
+    tile_of: Callable[[Builder, Var], ConvTile], design: ConvDesign, k: Builder, *, in_a_row: bool = False
+) -> Iterator[HandedTile]:
+    """The loop in which vector cores take results up."""
+    columns = design.tiling.tiles.part_columns
+    with k.cores("index", design.tiling.total, in_a_row=in_a_row, with_cube=True) as index:
         tile = tile_of(k, index)
-        with k.pieces("first", (0, tile.columns), design.tiling.tiles.part_columns) as (first, _):
-            part = _pixels(design, k, tile, first)
-            k.do(Take(*_pixel(design, tile, part), tile.outputs, part.rows * part.width))
-    return k.kernel().body
+
+        def result(number: Expr) -> HandedRegion:
+            part = _pixels(design, k, tile, k.let("first", number * columns))
+            return HandedRegion(*_pixel(design, tile, part), tile.outputs, part.rows * part.width)
+
+        yield HandedTile(ceil_div(tile.columns, columns), tile.outputs, columns, result, is_dense=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.compiler.ops import CONVOLUTION, categories
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.targets.ascendc.kernels.built import Sizes, told
@@ -32,16 +33,17 @@ from evokernel_core.targets.ascendc.kernels.convolution.epilogue import (
     MOST_OUTPUTS,
     MOST_PIXELS,
     Layer,
+    Taker,
     behind_of,
     read_layer,
 )
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 AnySchedule = ConvolutionSchedule | RowsSchedule
 
 
-def _build(layer: Layer, schedule: AnySchedule, chip: Chip, behind: Behind | None = None) -> CubeKernel:
+def _build(layer: Layer, schedule: AnySchedule, chip: Chip, behind: Taker | None = None) -> KernelStage:
     if isinstance(schedule, RowsSchedule):
         return convolution_rows.build(layer.convolution, schedule, behind)
     return panels.build(layer.convolution, schedule, chip, behind)
@@ -142,14 +144,16 @@ def _cell(layer: Layer, schedule: AnySchedule) -> Descriptor:
     """What stays in L1, and whether neighbouring tiles are other pixels or other outputs of the same ones."""
     product = Algorithm.MATRIX_PRODUCT
     if isinstance(schedule, RowsSchedule):
-        return Descriptor(Dataflow.ROW_STATIONARY, Reuse.L1, Split.IMAGES, product, Overlap.PIPELINED)
+        return Descriptor(Dataflow.ROW_STATIONARY, memories.L1, Split.IMAGES, product, Overlap.PIPELINED)
     dataflow = Dataflow.WEIGHT_STATIONARY if schedule.stay else Dataflow.IM2COL_PANELS
-    near = Reuse.L1 if schedule.stay or schedule.parts > 1 else Reuse.L0
+    near = memories.L1 if schedule.stay or schedule.parts > 1 else memories.L0
     split = Split.CHANNELS if schedule.outputs_first else Split.IMAGES
-    return Descriptor(dataflow, Reuse.L2 if schedule.chunk_kib else near, split, product, Overlap.PIPELINED)
+    return Descriptor(
+        dataflow, memories.L2 if schedule.chunk_kib else near, split, product, Overlap.PIPELINED
+    )
 
 
-def _text(layer: Layer, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> CubeKernel:
+def _text(layer: Layer, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     return _build(layer, schedule, chip, behind_of(layer, schedule.base_m, schedule.part_n, chip))
 
 

@@ -3,6 +3,8 @@ down its strips, so that a tile finds the rows that it shares with the one above
 
 from __future__ import annotations
 
+from functools import partial
+
 from attrs import frozen
 
 from evokernel_core.compiler.problems.convolution import Convolution
@@ -39,11 +41,12 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_design impor
     keep_biases,
     operands,
     store,
-    takes_of,
+    taking,
     tap_of,
 )
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import RowsSchedule, halo
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import ConvTiling
+from evokernel_core.targets.ascendc.kernels.convolution.epilogue import Taker
 from evokernel_core.targets.ascendc.kernels.convolution.fields import (
     WHOLE,
     Bases,
@@ -53,7 +56,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.fields import (
     counts_of,
     steps_of,
 )
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage, with_vectors
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _TURNS = 2
@@ -75,7 +78,7 @@ class _Ring:
     at_once: Param
 
 
-def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = None) -> CubeKernel:
+def build(problem: Convolution, schedule: RowsSchedule, behind: Taker | None = None) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
@@ -89,8 +92,9 @@ def build(problem: Convolution, schedule: RowsSchedule, behind: Behind | None = 
         tile = tile_of(k, index)
         with k.loop("panel", 1, U64) as panel:
             _turn(design, ring, tile, (index, panel))
-    takes = takes_of(tile_of, design, in_a_row=True) if is_handed else ()
-    return CubeKernel(k.kernel(), takes, behind)
+    if behind is None:
+        return KernelStage(k.kernel())
+    return with_vectors(k.kernel(), behind(design, partial(taking, tile_of, design, in_a_row=True)))
 
 
 def _design(

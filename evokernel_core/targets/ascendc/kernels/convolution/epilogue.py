@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 from attrs import frozen
 
@@ -19,9 +19,13 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.kernels.cube import Behind
+from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
+from evokernel_core.targets.ascendc.ir.nodes import Ring
+from evokernel_core.targets.ascendc.kernels.convolution.convolution_design import ConvDesign
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
+from evokernel_core.targets.ascendc.kernels.epilogue.regions import Regions, Walk
+from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, read_epilogue
+from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 
 MOST_OUTPUTS, MOST_PIXELS = 128, 512
 """Rows and columns of a result that vector cores take up."""
@@ -59,22 +63,22 @@ def _read(key: ById, chip: Chip) -> Layer:
     return Layer(convolution_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
 
 
-def behind_of(layer: Layer, base_m: int, part_n: int, chip: Chip) -> Behind | None:
-    """The vector cores behind results of at most ``base_m`` channels by ``part_n`` pixels."""
+Taker = Callable[[ConvDesign, Walk], IRKernel]
+"""The vector cores behind a convolution, which take results up in the loops of a walk."""
+
+
+def behind_of(layer: Layer, base_m: int, part_n: int, chip: Chip) -> Taker | None:
+    """The vector cores behind results of at most ``base_m`` channels by ``part_n`` pixels. Raises PlanError
+    where they take more than the unified buffer."""
     epilogue = layer.epilogue
     if epilogue is None:
         return None
-    return Behind(
-        lambda name, process: _written(epilogue, base_m, part_n, chip, name, process), epilogue.reads_numbers
-    )
-
-
-def _written(
-    epilogue: Epilogue, base_m: int, part_n: int, chip: Chip, class_name: str, process: Sequence[str]
-) -> EpilogueText:
     kernel = epilogue.kernel(base_m, part_n, chip)
     if kernel is None:
         raise PlanError(_TOO_LARGE)
-    lines = [*process, *(["Finish();"] if kernel.schedule.ahead else [])]
-    memory = "workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES"
-    return write(epilogue, kernel, class_name, lines, "tiling_.pixels", memory)
+    return partial(_taken, kernel, epilogue.source)
+
+
+def _taken(kernel: Kernel, source: str, design: ConvDesign, walk: Walk) -> IRKernel:
+    assert isinstance(design.target, Ring)
+    return Regions(kernel, source, design.target, design.tiling.counts.pixels).kernel_of(walk)

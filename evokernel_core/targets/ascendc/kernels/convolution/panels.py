@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
@@ -21,7 +23,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     round_up,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region
-from evokernel_core.targets.ascendc.kernels.convolution.chunks import framing
+from evokernel_core.targets.ascendc.kernels.convolution.chunks import framing, workspace_bytes
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_design import (
     LANE,
     ConvDesign,
@@ -33,7 +35,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_design impor
     keep_biases,
     operands,
     store,
-    takes_of,
+    taking,
     tap_of,
 )
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule import (
@@ -41,9 +43,10 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule imp
     depth_of,
 )
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_tiling import tiling_of
+from evokernel_core.targets.ascendc.kernels.convolution.epilogue import Taker
 from evokernel_core.targets.ascendc.kernels.convolution.fields import WHOLE, bases_of
 from evokernel_core.targets.ascendc.kernels.convolution.padding import is_cut_across
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage, with_vectors
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 
@@ -51,8 +54,8 @@ def build(
     problem: Convolution,
     schedule: ConvolutionSchedule,
     chip: Chip,
-    behind: Behind | None = None,
-) -> CubeKernel:
+    behind: Taker | None = None,
+) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
@@ -70,8 +73,12 @@ def build(
             with k.where(_has_pixels(design, place)):
                 _panels(design, schedule, extent_of(design, k, place))
     frames = design.tiling.frames
-    before = None if frames is None else framing(problem, frames, chip)
-    return CubeKernel(k.kernel(), takes_of(tile_of, design) if is_handed else (), behind, before)
+    if behind is not None:
+        return with_vectors(k.kernel(), behind(design, partial(taking, tile_of, design)))
+    if frames is None:
+        return KernelStage(k.kernel())
+    size = workspace_bytes(problem, frames)
+    return KernelStage(k.kernel(), framing(problem, frames, chip), size)
 
 
 def _design(

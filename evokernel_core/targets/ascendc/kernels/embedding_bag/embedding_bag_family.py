@@ -8,15 +8,13 @@ bag, they are read as numbers by the scalar unit and bound the loop over its row
 from __future__ import annotations
 
 from evokernel_core.compiler.ops import EMBEDDING_BAG, categories
+from evokernel_core.compiler.problems.embedding_bag import read_bag
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.kernels.built import always, among, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_kernel import build
-from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_problem import (
-    EmbeddingBagSchedule,
-    read_bag,
-)
+from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_settings import EmbeddingBagSchedule
 
 FAMILY = SearchingFamily(
     variant=variant_of(build),

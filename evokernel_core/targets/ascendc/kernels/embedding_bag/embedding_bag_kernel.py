@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from evokernel_core.compiler.problems.embedding_bag import Bag
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
@@ -26,9 +27,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     round_up,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Enumerator, Kernel, Number, Operand, Ratio, Tensor
-from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_problem import (
+from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_settings import (
     MOST_RUN,
-    Bag,
     EmbeddingBagSchedule,
 )
 from evokernel_core.targets.ascendc.kernels.indexed import Indices

@@ -8,43 +8,26 @@ itself is never in device memory as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
-from evokernel_core.compiler.lowering.values import Domain
+from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, Dim
+from evokernel_core.domain.tensor import Dim
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.fused import access, copies
-from evokernel_core.targets.ascendc.kernels.fused.class_text import ClassKernel
-from evokernel_core.targets.ascendc.kernels.fused.copies import method
-from evokernel_core.targets.ascendc.kernels.fused.fused_tiling import ShapeFields, shape_fields
+from evokernel_core.targets.ascendc.kernels.fused import access
+from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, instruction_lines
-from evokernel_core.targets.ascendc.lowering.program import camel
 from evokernel_core.targets.ascendc.lowering.queues import plan_channels, plan_matrix
 
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _WIDEST_BLOCK = 32
 """Elements of a block in the narrowest type."""
-
-REGION = """\
-// Part of the result as the cube core hands it over: each of its two vector cores takes half of the rows.
-struct Region {
-    uint64_t row; // over all matrices
-    uint64_t column;
-    uint64_t place; // of the first element among what the cube core has handed over
-    uint32_t rows;
-    uint32_t columns;
-};
-"""
 
 
 def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
@@ -109,7 +92,7 @@ class Epilogue:
         """Whether the scalar unit reads device memory."""
         return bool(access.as_numbers(self.plan, Form.REGION))
 
-    def kernel(self, rows: int, columns: int, chip: Chip) -> ClassKernel | None:
+    def kernel(self, rows: int, columns: int, chip: Chip) -> Kernel | None:
         """The kernel for regions of at most ``rows`` x ``columns``, with the largest tiles that help;
         None where not even a row fits the unified buffer."""
         width = -(-columns // _WIDEST_BLOCK) * _WIDEST_BLOCK
@@ -128,246 +111,20 @@ class Epilogue:
                 return kernel
         return None
 
-    def _fitted(self, schedule: Schedule, chip: Chip) -> ClassKernel | None:
+    def _fitted(self, schedule: Schedule, chip: Chip) -> Kernel | None:
         """The kernel with its tile cut to what fits the unified buffer and the queues."""
         program = whole_program(self.plan, schedule)
         while schedule.tile > 0:
-            kernel = ClassKernel(self.plan, schedule, (program,))
-            over = kernel.layout.total - (chip.ub_bytes - RESERVED_BYTES)
+            kernel = Kernel(self.plan, schedule, (program,))
+            total = layout(kernel).total
+            over = total - (chip.ub_bytes - RESERVED_BYTES)
             if len(kernel.queued) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
             if len(kernel.plan.outputs) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
             if over <= 0:
                 return kernel
-            share = schedule.tile * over // kernel.layout.total
+            share = schedule.tile * over // total
             less = max(share // _TILE_STEP, 1) * _TILE_STEP
             schedule = evolve(schedule, tile=schedule.tile - less)
         return None
-
-
-# -- text -----------------------------------------------------------------------------------------
-
-
-@frozen
-class EpilogueText:
-    """What the templates of a result's family put around it: ``shape``, what it adds to OpTiling, the
-    constants of tiling.h and of the kernel, and the class with its ``arguments``."""
-
-    constants: str
-    shape: ShapeFields
-    kernel: str
-    class_name: str
-    arguments: str
-    outputs: tuple[str, ...]
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The symbols that its part of ComputeTiling takes."""
-        return self.shape.symbols
-
-
-def write(
-    problem: Epilogue, kernel: ClassKernel, class_name: str, process: Sequence[str], columns: str, memory: str
-) -> EpilogueText:
-    """The class whose ``Process`` runs the statements ``process``, which call ``Take(region)`` for each
-    region and ``Finish()`` behind the last one. ``columns``: what the tiling calls the columns of the
-    result; ``memory``: the expression for what the cube core of this vector core has handed over."""
-    once, each = copies.read_numbers(kernel)
-    kernel.process += [*once, *process]
-    kernel.methods += [
-        *_walk(kernel),
-        method("CopyIn", "const Region &part", operand_copies(kernel, problem.source, columns)),
-        method("Compute", "const Region &part", steps(kernel, each, _DENSE_ROWS)),
-        method("CopyOut", "const Region &part", result_copies(kernel, columns)),
-        _ROWS_OF,
-    ]
-    text = tile_text(kernel, class_name)
-    shape = shape_fields(kernel.plan, kernel.schedule)
-    constants = tiling_constants(kernel, kernel.layout.total)
-    arguments = [memory if name == camel(problem.source) else name for name in kernel.used_tensors]
-    return EpilogueText(
-        constants, shape, f"{REGION}\n{text}", class_name,
-        ", ".join(arguments), tuple(camel(output.name) for output in kernel.plan.outputs),
-    )  # fmt: skip
-
-
-def tile_text(kernel: ClassKernel, class_name: str) -> str:
-    """The class of a kernel whose tiles differ in shape, behind its constants."""
-    kernel.methods.append(WHOLE)
-    waiting = kernel.schedule.ahead and not kernel.public
-    # the cube's part of the kernel has the constant of a block too
-    return kernel.constants(others=("BLOCK_BYTES",)) + _of_tile(kernel.class_text(class_name), waiting)
-
-
-def tiling_constants(kernel: ClassKernel, ub_bytes: int) -> str:
-    """What tiling.h says of the tiles; ``ub_bytes``: what all of the kernel takes of the unified buffer."""
-    schedule = kernel.schedule
-    lines = [
-        f"constexpr uint64_t UB_BYTES_NEEDED = {ub_bytes};",
-        f"constexpr uint32_t TILE_ELEMENTS = {schedule.tile}; // of a vector core",
-        f"constexpr uint32_t ROW_CAPACITY = {kernel.row_capacity};",
-        f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
-        "constexpr uint32_t FLOATS_PER_BLOCK = 8;",
-    ]
-    if schedule.form is Form.CHANNELS:
-        lines.append(f"constexpr uint32_t STEP_CAPACITY = {schedule.rows}; // channels, in whole repeats")
-    return "\n".join(lines) + "\n"
-
-
-def _of_tile(text: str, waiting: bool) -> str:
-    """Helpers of packed tiles, whose shape here differs from region to region; ``waiting``: one region is
-    copied in while another is computed."""
-    members = "OpTiling tiling_;\n"
-    shape = (
-        f"{members}    Region waiting{{}}; // copied in and not yet computed\n    uint32_t tileColumns = 0;\n"
-    )
-    shape += "    uint32_t tilePitch = 0; // elements from row to row in the unified buffer\n"
-    if not waiting:
-        shape = shape.replace("    Region waiting{}; // copied in and not yet computed\n", "")
-    text = text.replace(members, shape, 1)
-    return text.replace("tiling_.columns", "tileColumns").replace("tiling_.pitch", "tilePitch")
-
-
-def _walk(kernel: ClassKernel) -> list[str]:
-    """Regions to tiles, each copied in while the one before it is computed."""
-    outer = [
-        "// Inputs are dense in the inner rows only: a tile ends where they end.",
-        "const uint64_t inner = tiling_.mid - part.row % tiling_.mid;",
-        "part.rows = part.rows < inner ? part.rows : inner;",
-    ]
-    then = ["Finish();", "waiting = part;"] if kernel.schedule.ahead else ["Compute(part);", "CopyOut(part);"]
-    take = [
-        "const uint32_t half = (region.rows + 1) / 2;",
-        "const uint32_t end = GetSubBlockIdx() == 0 ? half : region.rows;",
-        "const uint32_t most = RowsAtATime(half, region.columns);",
-        "for (uint32_t row = GetSubBlockIdx() == 0 ? 0 : half; row < end;) {",
-        "    Region part = region;",
-        "    part.row += row;",
-        "    part.place += row * region.columns;",
-        "    part.rows = end - row < most ? end - row : most;",
-        *(f"    {line}" for line in (outer if kernel.plan.outer else [])),
-        "    CopyIn(part);",
-        *(f"    {line}" for line in then),
-        "    row += part.rows;",
-        "}",
-    ]
-    finish = [
-        "if (waiting.rows > 0) {",
-        "    Compute(waiting);",
-        "    CopyOut(waiting);",
-        "    waiting.rows = 0;",
-        "}",
-    ]
-    result = [method("Take", "const Region &region", take)]
-    if kernel.schedule.ahead:
-        result.append(method("Finish", "", finish))
-    widest = _WIDEST_BLOCK // min(ITEM_SIZE[tensor.dtype] for tensor in kernel.tensors)
-    measure = [
-        f"const uint32_t fitting = TILE_ELEMENTS / Whole(columns, {widest});",
-        "const uint32_t most = fitting < ROW_CAPACITY ? fitting : ROW_CAPACITY;",
-        "const uint32_t tiles = (rows + most - 1) / most;",
-        "return (rows + tiles - 1) / tiles;",
-    ]
-    rows_at_a_time = method("RowsAtATime", "uint32_t rows, uint32_t columns", measure)
-    result.append("// Equal tiles of a region.\n" + rows_at_a_time.replace("void", "uint32_t", 1))
-    return result
-
-
-def operand_copies(kernel: ClassKernel, source: str, columns: str) -> list[str]:
-    """The statements that copy in what the tile ``part`` takes."""
-    lines: list[str] = []
-    for tensor in kernel.queued:
-        stem, cpp_type = camel(tensor.name), CPP_TYPE[tensor.dtype]
-        if tensor.source == source:
-            start, shape = "part.place", f"RowsOf<{cpp_type}>(part.rows, part.columns, part.columns)"
-        else:
-            start = access.offset(kernel.plan, tensor, Form.REGION, columns)
-            shape = _shape_in(tensor, cpp_type, columns)
-        lines += [
-            f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
-            f"DataCopyPad({stem}Local, {stem}Global[{start}],",
-            f"    {shape},",
-            f"    DataCopyPadExtParams<{cpp_type}>{{false, 0, 0, 0}});",
-            f"{stem}Queue.EnQue({stem}Local);",
-        ]
-    return lines
-
-
-def _shape_in(plan_input: PlanInput, cpp_type: str, columns: str) -> str:
-    if plan_input.domain is Domain.FULL:
-        return f"RowsOf<{cpp_type}>(part.rows, part.columns, {columns})"
-    elements = "part.rows" if plan_input.domain is Domain.ROW else "part.columns"
-    return f"RowsOf<{cpp_type}>(1, {elements}, {elements})"
-
-
-def result_copies(kernel: ClassKernel, columns: str) -> list[str]:
-    """The statements that copy the results of the tile ``part`` out."""
-    lines: list[str] = []
-    for output in kernel.plan.outputs:
-        stem, cpp_type = camel(output.name), CPP_TYPE[output.dtype]
-        start = access.output_offset(kernel.plan, output, Form.REGION, columns)
-        lines += [
-            f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
-            f"DataCopyPad({stem}Global[{start}], {stem}Local,",
-            f"    RowsTo<{cpp_type}>(part.rows, part.columns, {columns}));",
-            f"{stem}Queue.FreeTensor({stem}Local);",
-        ]
-    return lines
-
-
-def steps(kernel: ClassKernel, each: Sequence[str], shape: Sequence[str]) -> list[str]:
-    """The statements that compute a tile; ``shape``: those that say how its rows lie."""
-    outputs: Sequence[PlanOutput] = kernel.plan.outputs
-    program = kernel.programs[0]
-    lines = ["const uint32_t rows = part.rows;", *shape]
-    lines += [*each, *copies.receive(kernel.queued), *copies.allocate(outputs)]
-    if _needs_count(kernel):
-        lines.append("const uint32_t count = rows * tilePitch;")
-    lines += instruction_lines(program.body, program.registers, packed=True)
-    return [*lines, *copies.send(outputs), *copies.release(kernel.queued)]
-
-
-_WHOLE_TILE_HELPERS = frozenset({"expand_rows", "expand_columns", "cast_in", "cast_out"})
-
-
-def _needs_count(kernel: ClassKernel) -> bool:
-    """Whether some instruction of a packed tile runs over all of it at once."""
-    return kernel.passes_bytes or any(
-        statement.domain is Domain.FULL
-        and statement.op not in _WHOLE_TILE_HELPERS
-        and not statement.op.endswith(("Rows", "Columns"))
-        and not statement.op.startswith("reduce_")
-        for statement in kernel.programs[0].body
-    )
-
-
-_DENSE_ROWS = ("tileColumns = part.columns;", "tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);")
-
-
-_ROWS_OF = """\
-// Rows in memory, `pitch` elements from one to the next, into rows of whole blocks.
-template <typename T>
-__aicore__ inline DataCopyExtParams RowsOf(uint32_t rows, uint32_t columns, uint64_t pitch)
-{
-    const uint32_t bytes = columns * sizeof(T);
-    if (pitch == columns && bytes % BLOCK_BYTES == 0) { // one piece
-        return {1, rows * bytes, 0, 0, 0};
-    }
-    return {static_cast<uint16_t>(rows), bytes, static_cast<uint32_t>(pitch * sizeof(T) - bytes), 0, 0};
-}
-
-// The same the other way.
-template <typename T>
-__aicore__ inline DataCopyExtParams RowsTo(uint32_t rows, uint32_t columns, uint64_t pitch)
-{
-    const DataCopyExtParams copy = RowsOf<T>(rows, columns, pitch);
-    return {copy.blockCount, copy.blockLen, copy.dstStride, copy.srcStride, 0};
-}
-"""
-WHOLE = """\
-__aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-"""

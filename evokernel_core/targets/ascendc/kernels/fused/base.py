@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import define
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Kind
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import access
-from evokernel_core.targets.ascendc.kernels.fused.buffers import (
-    Layout,
-    layout,
-)
 from evokernel_core.targets.ascendc.kernels.fused.programs import (
     TileProgram,
     kept_tiles,
@@ -34,10 +30,6 @@ class Kernel:
     accumulators: int = 0
     handed: str = ""
     """The tensor whose tiles lie in the unified buffer already, put there by another class."""
-    layout: Layout = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.layout = layout(self)
 
     @property
     def form(self) -> Form:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from attrs import frozen
 
 from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
@@ -11,13 +9,11 @@ from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
 from evokernel_core.targets.ascendc.kernels.fused import banks
+from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, ONE_BYTE
 from evokernel_core.targets.ascendc.lowering.program import camel
-
-if TYPE_CHECKING:
-    from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 
 FLOATS_PER_BLOCK = 8
 

@@ -8,7 +8,6 @@ from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.lowering.values import Domain, Operand, Value
 from evokernel_core.targets.ascendc.ir.expr import Expr
 from evokernel_core.targets.ascendc.ir.floats import Literal, float_var
-from evokernel_core.targets.ascendc.kernels.fused import copies
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.pairs import Levels
 from evokernel_core.targets.ascendc.kernels.fused.passes import COMBINE, IDENTITY, needed_now
@@ -87,14 +86,3 @@ def _reducing_pass(plan: Plan, lowerer: LaneLowerer, levels: Levels, level: int)
         starts.append((total.name, IDENTITY[value.op]))
     program = finish(lowerer, used_inputs(plan, needed_now(roots)), (), split=True)
     return LanePass(program, tuple(starts), level)
-
-
-def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
-    """Statements that read single numbers: once, for each unit, for each step."""
-    once: list[str] = []
-    unit: list[str] = []
-    step: list[str] = []
-    for number in kernel.numbers:
-        line = copies.read_number(kernel, number)
-        (step if number.mid else unit if any(number.outer) else once).append(line)
-    return once, unit, step

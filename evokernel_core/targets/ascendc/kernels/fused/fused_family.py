@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, field, frozen
 
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.lowering.opset import fused_ops
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -15,11 +15,11 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.kernels.family import Made
 from evokernel_core.targets.ascendc.kernels.fused import fused_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.lowering.queues import plan
 
 _STRATEGIES = frozenset({"pointwise", "rowwise", "columnwise", "piecewise"})
@@ -52,8 +52,8 @@ class FusedFamily:
         kernel = build(plan(task, chip), Schedule.of(strategy))
         return estimate_us(kernel, task.sizes, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Made:
-        return made(plan(task, chip), Schedule.of(strategy))
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> KernelStage:
+        return KernelStage(vectors=made(plan(task, chip), Schedule.of(strategy)))
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
         planned = plan(task, chip)

@@ -8,24 +8,25 @@ from itertools import product
 
 from attrs import evolve
 
+from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.lowering.decisions import rounding_decides
 from evokernel_core.compiler.lowering.plan import Plan
-from evokernel_core.compiler.target import Move
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import steps
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.fused_estimate import estimate_us
-from evokernel_core.targets.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.targets.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
-from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
+from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, METHODS, Form, Schedule
 from evokernel_core.targets.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, structure
 from evokernel_core.targets.ascendc.lowering.queues import plan
@@ -160,11 +161,9 @@ def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
 
 
 def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
-    usable = chip.ub_bytes - RESERVED_BYTES
-    if kernel.layout.total > usable:
-        return Sentence(
-            "The buffers take {total} of {usable} bytes.", total=kernel.layout.total, usable=usable
-        )
+    usable, total = chip.ub_bytes - RESERVED_BYTES, layout(kernel).total
+    if total > usable:
+        return Sentence("The buffers take {total} of {usable} bytes.", total=total, usable=usable)
     most = chip.memory.max_queue_buffers
     if sum(kernel.buffers_of(part) for part in (*kernel.queued, *kernel.invariants)) > most:
         return Sentence("The inputs need more than {most} queue buffers.", most=most)
@@ -277,7 +276,7 @@ def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
     most = _MOST_TILE if planned.reductions else chip.ub_bytes // _TILE_STEP * _TILE_STEP
 
     def needed(tile: int) -> int:
-        return build(planned, evolve(schedule, tile=tile)).layout.total
+        return layout(build(planned, evolve(schedule, tile=tile))).total
 
     # Bytes grow linearly with the tile but for the rounding of each buffer to a block.
     fixed = 2 * needed(_TILE_STEP) - needed(2 * _TILE_STEP)
@@ -419,7 +418,7 @@ def descriptor_of(planned: Plan, schedule: Schedule) -> Descriptor:
     form = schedule.form
     once = not planned.reductions or schedule.whole or form not in _IN_PASSES | IN_LANES
     count = 1 if once else passes(planned, schedule.online)
-    reuse = Reuse.UB if form in _KEPT or schedule.whole else Reuse.L2 if count > 1 else Reuse.NONE
+    reuse = memories.UB if form in _KEPT or schedule.whole else memories.L2 if count > 1 else Reuse.NONE
     return Descriptor(
         _DATAFLOW[form],
         reuse,

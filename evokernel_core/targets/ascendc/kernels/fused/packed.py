@@ -50,8 +50,8 @@ _FLOAT_BYTES = 4
 class Packed(Nest):
     """One kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, _NOTE)
+    def __init__(self, kernel: Kernel, note: str = _NOTE) -> None:
+        super().__init__(kernel, note)
         (self._program,) = kernel.programs
         rows = self.storage.row_capacity
         blocks = whole(Buffer("blocks", "float", 4, rows * FLOATS)) if kernel.broadcasts_rows else None
@@ -88,11 +88,13 @@ class Packed(Nest):
         widest = k.on_host("widestPitch", round_up(size, step))
         k.require(widest, "<=", self.tile)
         k.require(size, "<=", Constant("COLUMN_CAPACITY", self.schedule.columns))
-        self._columns = k.param("columns", size, ctype=U32)
-        self._pitch = k.param("pitch", round_up(size, FLOATS), ctype=U32)
+        self._columns: Expr = k.param("columns", size, ctype=U32)
+        self._pitch: Expr = k.param("pitch", round_up(size, FLOATS), ctype=U32)
         self._pitches: dict[int, Expr] = {_FLOAT_BYTES: self._pitch}
         most = k.on_host("most", least(self.tile // widest, self.storage.row_capacity))
-        self._most_rows = k.param("rowsPerTile", ceil_div(per_core, ceil_div(per_core, most)), ctype=U32)
+        self._most_rows: Expr = k.param(
+            "rowsPerTile", ceil_div(per_core, ceil_div(per_core, most)), ctype=U32
+        )
         widths = {ITEM_SIZE[tensor.dtype] for tensor in self.kernel.tensors}
         for width in sorted({*widths, *([2] if self.kernel.passes_bytes else [])} - {_FLOAT_BYTES}):
             pitch = round_up(size, BLOCK_BYTES // width)

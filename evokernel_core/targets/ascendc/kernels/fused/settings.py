@@ -38,6 +38,8 @@ class Form(StrEnum):
     """Part of one row; a reduction reads the row once more for each pass."""
 
 
+METHODS = frozenset({"fold", "tile", "block"})
+"""How the rows of a packed tile may be reduced, by the name that a schedule gives it."""
 IN_PIECES = frozenset({Form.PIECES, Form.SHARED})
 """The forms whose tiles are parts of the pieces of a row."""
 IN_LANES = frozenset({Form.LANES, Form.STEPS, Form.CHANNELS})

@@ -147,34 +147,3 @@ def whole_program(plan: Plan, lowerer: WholeLowerer) -> TileProgram:
     roots = [output.value for output in plan.outputs]
     lowerer.lower(roots)
     return finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)
-
-
-def whole_folds(program: TileProgram) -> list[str]:
-    """The methods that bring all steps of a tile together."""
-    ops = dict.fromkeys(statement.detail for statement in program.body if statement.op == "fold_steps")
-    return [_whole_fold(op) for op in ops]
-
-
-def _whole_fold(op: str) -> str:
-    """The method that brings all steps together and leaves them as they are."""
-    return f"""\
-// {op} the steps of a tile, which stay as they are: one half to the other, until one is left.
-__aicore__ inline void Fold{op}(const LocalTensor<float> &dst, const LocalTensor<float> &src)
-{{
-    uint32_t rows = tiling_.steps / 2;
-    if (rows == 0) {{
-        Adds(dst, src, 0.0f, pitch);
-        return;
-    }}
-    {op}(accumulator0, src, src[(tiling_.steps - rows) * pitch], rows * pitch);
-    if (tiling_.steps % 2 > 0) {{ // the one in the middle
-        {op}(accumulator0, accumulator0, src[rows * pitch], pitch);
-    }}
-    while (rows > 1) {{
-        const uint32_t half = rows / 2;
-        {op}(accumulator0, accumulator0, accumulator0[(rows - half) * pitch], half * pitch);
-        rows -= half;
-    }}
-    Adds(dst, accumulator0, 0.0f, pitch);
-}}
-"""

@@ -12,7 +12,7 @@ from evokernel_core.targets.ascendc.ir.expr import Constant, Expr
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Slice, Tensor
 from evokernel_core.targets.ascendc.kernels.fused.banks import SHIFT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.buffers import capacity, fold
+from evokernel_core.targets.ascendc.kernels.fused.buffers import capacity, fold, layout
 from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors, rows_read_whole
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
@@ -93,17 +93,17 @@ class Storage:
 
     def _layout(self) -> Iterator[Buffer]:
         """Tile tensors in two groups, whose first tensors lie half a turn of the banks apart."""
-        kernel = self._kernel
+        kernel, placed = self._kernel, layout(self._kernel)
         queues = {f"{camel(owner.name)}Queue": owner.name for owner in kernel.queue_owners}
         groups = {"workBuffer": False, "shiftedBuffer": True}
-        for buffer in kernel.layout.buffers:
+        for buffer in placed.buffers:
             if buffer.name in queues:
                 yield self.queues[queues[buffer.name]]
             elif buffer.name == _GAP.name:
                 yield _GAP
             elif buffer.name in groups:
                 for name in kernel.register_names:
-                    if (name in kernel.layout.shifted) == groups[buffer.name]:
+                    if (name in placed.shifted) == groups[buffer.name]:
                         yield self.places[name].buffer
 
 

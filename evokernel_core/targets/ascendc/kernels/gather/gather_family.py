@@ -11,9 +11,11 @@ import math
 from collections.abc import Iterator
 
 from evokernel_core.compiler.ops import GATHER, categories
+from evokernel_core.compiler.problems.gather import Take, read_take
 from evokernel_core.compiler.shapes.sizes import product
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, at
@@ -22,7 +24,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.gather import gather_vector
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule, Take, read_take
+from evokernel_core.targets.ascendc.kernels.gather.gather_settings import GatherSchedule
 from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 
@@ -150,8 +152,8 @@ def _notes(problem: Take, schedule: GatherSchedule) -> Iterator[str]:
 
 def _cell(problem: Take, schedule: GatherSchedule) -> Descriptor:
     if schedule.picks:
-        return Descriptor(Dataflow.PICKED, Reuse.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
-    reuse = Reuse.NONE if schedule.bypass_l2 else Reuse.L2
+        return Descriptor(Dataflow.PICKED, memories.UB, Split.ROWS, Algorithm.TABLE, Overlap.PIPELINED)
+    reuse = Reuse.NONE if schedule.bypass_l2 else memories.L2
     return Descriptor(Dataflow.STREAMED, reuse, Split.SEGMENTS, Algorithm.COPY, Overlap.PIPELINED)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.gather import Take
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
@@ -31,7 +32,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Operand,
     Ratio,
 )
-from evokernel_core.targets.ascendc.kernels.gather.gather_problem import GatherSchedule, Take
+from evokernel_core.targets.ascendc.kernels.gather.gather_settings import GatherSchedule
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from evokernel_core.compiler.ops import GRID_SAMPLE, categories
 from evokernel_core.compiler.problems.grid_sample import Sampling, read_sampling
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
@@ -178,7 +179,7 @@ def _cell(problem: Sampling, schedule: SamplingSchedule) -> Descriptor:
     """Whether whole planes or bands of them are there, and how the elements around a place are addressed."""
     dataflow = Dataflow.PICKED if schedule.whole else Dataflow.STREAMED
     way = Algorithm.TABLE if schedule.run else Algorithm.DIRECT
-    return Descriptor(dataflow, Reuse.UB, Split.CHANNELS if schedule.channels > 1 else Split.TILES, way)
+    return Descriptor(dataflow, memories.UB, Split.CHANNELS if schedule.channels > 1 else Split.TILES, way)
 
 
 FAMILY = SearchingFamily(

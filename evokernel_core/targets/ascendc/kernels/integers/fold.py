@@ -6,6 +6,7 @@ rows become lanes, which are folded once more.
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.integers import IntegerRows
 from evokernel_core.targets.ascendc.ir.builder import at, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
@@ -20,7 +21,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Kernel, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import WORD, Places, Writer, number, pick
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, IntegerRowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_settings import IntegerRowsSchedule, is_wide
 from evokernel_core.targets.ascendc.kernels.integers.reduction import Limbs, Reduction
 from evokernel_core.targets.ascendc.legalization.limbs import Word
 
@@ -89,7 +90,7 @@ class Fold(Reduction):
         """The first tile of a row."""
         writer, taken = self.writer(count), whole(self.taken)
         for limb, place in self.sums.items():
-            if self.problem.is_wide:
+            if is_wide(self.problem):
                 pick(writer, place, taken, limb)
             else:
                 writer.call("Adds", place, taken, number(0))
@@ -129,7 +130,7 @@ class Fold(Reduction):
     def _loaded(self, limb: str, word: Word, writer: Writer) -> Slice:
         """A word of the tile that was loaded last."""
         taken = whole(self.taken)
-        if not self.problem.is_wide:
+        if not is_wide(self.problem):
             return taken
         target = writer.own(word)
         pick(writer, target, taken, limb)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.ops import REDUCE_INTEGERS, SCAN_INTEGERS, categories
+from evokernel_core.compiler.problems.integers import IntegerRows, read_rows
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.chip import Chip
@@ -19,13 +20,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.integers import fold, lanes, scalar
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import (
-    ROWS,
-    TILES,
-    IntegerRows,
-    IntegerRowsSchedule,
-    read_rows,
-)
+from evokernel_core.targets.ascendc.kernels.integers.integers_settings import ROWS, TILES, IntegerRowsSchedule
 
 _LONG = 1024
 """Elements of a tile from which on longer ones make little difference."""

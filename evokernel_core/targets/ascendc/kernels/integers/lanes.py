@@ -5,12 +5,13 @@ A row that is longer than a tile is one lane, tile by tile: right, but nothing t
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.integers import IntegerRows
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.ir.builder import read_as
 from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, ceil_div, greatest, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Kernel, Slice
 from evokernel_core.targets.ascendc.kernels.integers.instructions import WORD, Writer, number
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, IntegerRowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_settings import IntegerRowsSchedule
 from evokernel_core.targets.ascendc.kernels.integers.reduction import Reduction
 from evokernel_core.targets.ascendc.legalization.limbs import Word
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from evokernel_core.compiler.problems.integers import IntegerRows
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as, whole
@@ -20,10 +21,11 @@ from evokernel_core.targets.ascendc.kernels.integers.instructions import (
     Writer,
     number,
 )
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import (
-    IntegerRows,
+from evokernel_core.targets.ascendc.kernels.integers.integers_settings import (
     IntegerRowsSchedule,
     combination,
+    is_wide,
+    neutral,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
@@ -53,7 +55,7 @@ class Reduction:
     ) -> None:
         self.k, self.problem = Builder(note.format(problem.what)), problem
         self.ctype, self.size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
-        self.names = ("low", "high") if problem.is_wide else ("low",)
+        self.names = ("low", "high") if is_wide(problem) else ("low",)
         self.tile = Constant("TILE", schedule.tile, "most elements of a tile")
         self.tiles = IntegerTiles(lanes, registers or registers_of(problem.kind, problem.dtype))
         self._registers = Registers(self.tiles.new)
@@ -91,7 +93,7 @@ class Reduction:
 
     def start(self, limbs: Limbs, count: Expr) -> None:
         """Integers that change nothing."""
-        for limb, word in zip(self.names, self.problem.neutral, strict=True):
+        for limb, word in zip(self.names, neutral(self.problem), strict=True):
             self.writer(count).call("Duplicate", limbs[limb], number(word))
 
     def combine(self, limbs: Limbs, other: Callable[[str, Word, Writer], Slice], count: Expr) -> None:
@@ -108,13 +110,13 @@ class Reduction:
 
     def prepare(self, scratch: Buffer) -> None:
         """What joins words; the buffer has as many as a batch."""
-        if self.problem.is_wide:
+        if is_wide(self.problem):
             self._pairs.make(self.k, scratch)
 
     def join(self, limbs: Limbs, count: Expr) -> None:
         """The results of so many rows, of their words."""
         writer, made = self.writer(count), whole(self.made)
-        if self.problem.is_wide:
+        if is_wide(self.problem):
             self._pairs.gather(writer, read_as("int32_t", made), at(limbs["low"].buffer, 0), PAIR)
         else:
             writer.call("Adds", made, limbs["low"], number(0))

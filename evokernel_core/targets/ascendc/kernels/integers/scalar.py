@@ -4,6 +4,7 @@ and few short rows. It goes from element to element while the next tile travels.
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.integers import IntegerRows
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder, at
 from evokernel_core.targets.ascendc.ir.expr import (
@@ -21,7 +22,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.targets.ascendc.kernels.integers.integers_problem import IntegerRows, IntegerRowsSchedule
+from evokernel_core.targets.ascendc.kernels.integers.integers_settings import IntegerRowsSchedule
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 

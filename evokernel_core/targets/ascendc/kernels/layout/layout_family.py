@@ -11,13 +11,13 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.layout import copy as copying
 from evokernel_core.targets.ascendc.kernels.layout import transpose as transposing
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule
 from evokernel_core.targets.ascendc.kernels.layout.transpose import TransposeSchedule, Transposition
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 LayoutSchedule = CopySchedule | TransposeSchedule
 _PARTS = Sentence("The result consists of parts, which are copied and not turned.")
@@ -78,10 +78,10 @@ def _cell(layout: Layout, schedule: LayoutSchedule) -> Descriptor:
     return copying.CELL if isinstance(schedule, CopySchedule) else transposing.cell(schedule)
 
 
-def _text(layout: Layout, schedule: LayoutSchedule, task: KernelTask, chip: Chip, name: str) -> Kernel:
+def _text(layout: Layout, schedule: LayoutSchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     if isinstance(schedule, CopySchedule):
-        return copying.kernel(layout, schedule)
-    return transposing.kernel(layout, _transposition(layout, task.sizes), schedule)
+        return KernelStage(vectors=copying.kernel(layout, schedule))
+    return KernelStage(vectors=transposing.kernel(layout, _transposition(layout, task.sizes), schedule))
 
 
 FAMILY = SearchingFamily(

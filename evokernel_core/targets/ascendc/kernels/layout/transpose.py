@@ -11,9 +11,10 @@ from attrs import evolve, frozen
 from evokernel_core.compiler.schedule import Named, Schedule
 from evokernel_core.compiler.shapes.boxes import Layout
 from evokernel_core.compiler.shapes.sums import ZERO
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
@@ -210,7 +211,7 @@ def notes(schedule: TransposeSchedule) -> tuple[str, ...]:
 def cell(schedule: TransposeSchedule) -> Descriptor:
     """Whether transpositions or a table say which element goes where."""
     way = Algorithm.TRANSPOSE if schedule.transposes else Algorithm.TABLE
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
+    return Descriptor(Dataflow.BLOCKS, memories.UB, Split.TILES, way)
 
 
 def kernel(layout: Layout, turn: Transposition, schedule: TransposeSchedule) -> Kernel:

@@ -7,7 +7,8 @@ panels along k pass through L1 and L0 in two slots.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 from attrs import frozen
 
@@ -28,14 +29,19 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
+from evokernel_core.targets.ascendc.ir.nodes import Ring
 from evokernel_core.targets.ascendc.kernels.built import Sizes, told
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
-from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
+from evokernel_core.targets.ascendc.kernels.epilogue.regions import Regions, Walk
+from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue, read_epilogue
+from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.matmul import matmul_schedule as schedules
+from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import MatmulDesign
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import MOST_HANDED, MatmulSchedule
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 
 @frozen
@@ -77,26 +83,20 @@ def _broken(problem: Matmul, schedule: MatmulSchedule, sizes: Sizes, chip: Chip)
     return told(next(broken_rules(build(problem.product, schedule).kernel, chip, sizes), None))
 
 
-def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, chip: Chip, name: str) -> CubeKernel:
+def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     if schedule.why_out_of_range() or problem.refusal(schedule, chip):
         raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
-    return build(problem.product, schedule, _behind(problem.epilogue, schedule, chip))
+    if problem.epilogue is None:
+        return build(problem.product, schedule)
+    kernel = problem.epilogue.kernel(schedule.base_m, schedule.base_n, chip)
+    if kernel is None:
+        raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
+    return build(problem.product, schedule, partial(_taken, kernel, problem.epilogue.source))
 
 
-def _behind(epilogue: Epilogue | None, schedule: MatmulSchedule, chip: Chip) -> Behind | None:
-    """What the vector cores do."""
-    if epilogue is None:
-        return None
-
-    def written(class_name: str, process: Sequence[str]) -> EpilogueText:
-        kernel = epilogue.kernel(schedule.base_m, schedule.base_n, chip)
-        if kernel is None:
-            raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
-        lines = [*process, *(["Finish();"] if kernel.schedule.ahead else [])]
-        memory = "workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES"
-        return write(epilogue, kernel, class_name, lines, "tiling_.n", memory)
-
-    return Behind(written, epilogue.reads_numbers)
+def _taken(kernel: Kernel, source: str, design: MatmulDesign, walk: Walk) -> IRKernel:
+    assert isinstance(design.target, Ring)
+    return Regions(kernel, source, design.target, design.tiling.n).kernel_of(walk)
 
 
 FAMILY = SearchingFamily(

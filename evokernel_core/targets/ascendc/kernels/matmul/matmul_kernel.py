@@ -5,9 +5,12 @@ Where k is cut, or a triangle is kept, a sum may be one over nothing: its only p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
 from evokernel_core.compiler.problems.products import Product, Triangle
 from evokernel_core.targets.ascendc.ir.builder import Builder
-from evokernel_core.targets.ascendc.ir.cube import Take
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -19,8 +22,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     ceil_div,
     least,
 )
-from evokernel_core.targets.ascendc.ir.nodes import Node
-from evokernel_core.targets.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.epilogue.regions import HandedRegion, HandedTile, Walk
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import (
     MatmulDesign,
     MatmulTile,
@@ -28,12 +31,17 @@ from evokernel_core.targets.ascendc.kernels.matmul.matmul_design import (
     design_of,
 )
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import MatmulSchedule
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage, with_vectors
 
 _LANE = Var("firstPiece")
 """Which of a tile's results a part is: the number of its piece of the columns."""
 
 
-def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = None) -> CubeKernel:
+Taker = Callable[[MatmulDesign, Walk], Kernel]
+"""The vector cores behind a product, which take results up in the loop of a walk."""
+
+
+def build(problem: Product, schedule: MatmulSchedule, behind: Taker | None = None) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
     note = "The cube core: products, handed over to the vector cores result by result."
@@ -44,17 +52,24 @@ def build(problem: Product, schedule: MatmulSchedule, behind: Behind | None = No
         _sums(design, tile)
     if problem.triangle is not None:
         k.deal_apart(_is_dropped(tile, problem.triangle))
-    return CubeKernel(k.kernel(), _takes(design) if is_handed else (), behind)
+    if behind is None:
+        return KernelStage(k.kernel())
+    return with_vectors(k.kernel(), behind(design, partial(taking, design)))
 
 
-def _takes(design: MatmulDesign) -> tuple[Node, ...]:
-    """The loops in which vector cores take results up."""
-    k, sizes = Builder(""), design.tiling
-    with k.cores("index", sizes.tiles) as index:
+@contextmanager
+def taking(design: MatmulDesign, k: Builder) -> Iterator[HandedTile]:
+    """The loop in which vector cores take results up."""
+    sizes = design.tiling
+    with k.cores("index", sizes.tiles, with_cube=True) as index:
         tile = design.tile(k, index)
-        with k.pieces("first", (0, tile.columns), sizes.part_n) as (first, columns):
-            k.do(Take(tile.matrix * sizes.m + tile.row, tile.column + first, tile.rows, columns))
-    return k.kernel().body
+
+        def result(number: Expr) -> HandedRegion:
+            first = k.let("firstColumn", number * sizes.part_n)
+            columns = least(tile.columns - first, sizes.part_n)
+            return HandedRegion(tile.matrix * sizes.m + tile.row, tile.column + first, tile.rows, columns)
+
+        yield HandedTile(ceil_div(tile.columns, sizes.part_n), tile.rows, sizes.part_n, result)
 
 
 def _sums(design: MatmulDesign, tile: MatmulTile) -> None:

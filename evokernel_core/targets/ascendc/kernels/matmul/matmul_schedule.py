@@ -12,10 +12,11 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.products import Product, Side, Triangle
 from evokernel_core.compiler.schedule import Named, Range, Scaled, Schedule, Shifted, Word
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
@@ -102,7 +103,7 @@ def descriptor_of(schedule: MatmulSchedule) -> Descriptor:
     one, and those of a strip both; of a tile of several results L1 keeps the left operand's panel. Loads
     always overlap, stores where L0C has another place."""
     split = {1: Split.COLUMNS, _WHOLE_HEIGHT: Split.ROWS}.get(schedule.strip, Split.TILES)
-    reuse = Reuse.L1 if schedule.parts > 1 else Reuse.L0
+    reuse = memories.L1 if schedule.parts > 1 else memories.L0
     stores = Overlap.of(schedule.results // schedule.parts)
     return Descriptor(Dataflow.OUTPUT_STATIONARY, reuse, split, Algorithm.MATRIX_PRODUCT, stores)
 

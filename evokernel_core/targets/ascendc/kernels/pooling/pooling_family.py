@@ -14,12 +14,12 @@ from collections.abc import Iterator
 
 from evokernel_core.compiler.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.compiler.problems.pooling import CONVOLUTIONS, Window, read_window
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
@@ -30,6 +30,7 @@ from evokernel_core.targets.ascendc.kernels.pooling.pooling_planes_schedule impo
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows import build, least_bytes
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_schedule import WindowSchedule
 from evokernel_core.targets.ascendc.kernels.settings import chosen
+from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 AnySchedule = WindowSchedule | PlaneSchedule
@@ -61,9 +62,9 @@ def _notes(window: Window, schedule: AnySchedule) -> Iterator[str]:
 
 def _cell(window: Window, schedule: AnySchedule) -> Descriptor:
     if isinstance(schedule, PlaneSchedule):
-        return Descriptor(Dataflow.LANES, Reuse.UB, Split.CHANNELS, Algorithm.TRANSPOSE)
+        return Descriptor(Dataflow.LANES, memories.UB, Split.CHANNELS, Algorithm.TRANSPOSE)
     way = Algorithm.TRANSPOSE if window.is_across else Algorithm.DIRECT
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
+    return Descriptor(Dataflow.BLOCKS, memories.UB, Split.TILES, way)
 
 
 def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[AnySchedule]:
@@ -126,10 +127,10 @@ def _cost_us(window: Window, schedule: AnySchedule, sizes: Sizes, chip: Chip) ->
     return _ROWS.cost_us(window, schedule, sizes, chip)
 
 
-def _text(window: Window, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> Kernel:
+def _text(window: Window, schedule: AnySchedule, task: KernelTask, chip: Chip, name: str) -> KernelStage:
     if isinstance(schedule, PlaneSchedule):
-        return _PLANES.build(planes.planes_of(window, task.sizes), schedule)
-    return _ROWS.build(window, schedule)
+        return KernelStage(vectors=_PLANES.build(planes.planes_of(window, task.sizes), schedule))
+    return KernelStage(vectors=_ROWS.build(window, schedule))
 
 
 FAMILY = SearchingFamily(

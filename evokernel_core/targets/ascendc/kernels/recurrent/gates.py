@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
+from evokernel_core.compiler.problems.recurrent import Recurrence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, transpose, whole
@@ -42,7 +43,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     TensorList,
 )
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import LAG
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence, RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_settings import RecurrentSchedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _NOTE = "A vector core: products become states. For each 16 sequences a gate has a row for each hidden unit."

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from evokernel_core.compiler.problems.recurrent import Recurrence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import FRACTAL, LANES
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import Recurrence, RecurrentSchedule
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_settings import RecurrentSchedule
 
 LAG = 2
 """Steps that a layer is behind the one below: while one of them runs, the products of its inputs are made."""

@@ -11,27 +11,25 @@ from __future__ import annotations
 from typing import Any
 
 from evokernel_core.compiler.ops import RECURRENCE, categories
+from evokernel_core.compiler.problems.recurrent import Recurrence, read_recurrence
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
-from evokernel_core.targets.ascendc.kernels.family import Beside, Cores, KernelFacts, Printed, StageText
+from evokernel_core.targets.ascendc.kernels.family import Cores, KernelFacts
 from evokernel_core.targets.ascendc.kernels.recurrent import gates
 from evokernel_core.targets.ascendc.kernels.recurrent import recurrent_schedule as schedules
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import LAG, estimate_us
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import (
-    Recurrence,
-    RecurrentSchedule,
-    read_recurrence,
-)
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_settings import RecurrentSchedule
 from evokernel_core.targets.ascendc.kernels.rendering import (
     addresses,
     class_name,
-    kernel_text,
+    render,
     sized,
     tensors_of,
 )
+from evokernel_core.targets.ascendc.kernels.stage import Around, KernelStage, Printed, Texts
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _RESULTS = ("outputs", "last_states", "last_cells")
@@ -39,7 +37,7 @@ _RESULTS = ("outputs", "last_states", "last_cells")
 
 def _text(
     problem: Recurrence, schedule: RecurrentSchedule, task: KernelTask, chip: Chip, name: str
-) -> Beside:
+) -> KernelStage:
     if schedule.why_out_of_range() or schedules.refusal(problem, schedule, chip):
         raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
     parameters = _parameters(problem, task)
@@ -61,10 +59,12 @@ def _text(
     # every core waits for the states of all hidden units
     facts = KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
 
-    def around(vectors: Printed) -> StageText:
-        return kernel_text("recurrent", name, facts, vectors=vectors, **context)
+    def text(vectors: Printed) -> Texts:
+        parts = {"class_name": class_name(name), **context, "name": name, "vectors": vectors}
+        return Texts(*(render(f"recurrent/{part}", **parts) for part in ("kernel", "tiling", "compute")))
 
-    return Beside(gates.build(problem, schedule, parameters), class_name(name, "Gates"), around, facts)
+    around = Around(class_name(name, "Gates"), text, facts)
+    return KernelStage(vectors=gates.build(problem, schedule, parameters), around=around)
 
 
 def _sizes(problem: Recurrence, task: KernelTask) -> dict[str, Any]:

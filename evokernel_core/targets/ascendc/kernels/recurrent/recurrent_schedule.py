@@ -9,19 +9,17 @@ from functools import lru_cache
 from attrs import evolve
 
 from evokernel_core.compiler.ops import GATES
+from evokernel_core.compiler.problems.recurrent import Recurrence
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip, CoreMemories
 from evokernel_core.hardware.ascend.isa import FRACTAL, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_estimate import estimate_us
-from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_problem import (
-    MOST_BATCH,
-    Recurrence,
-    RecurrentSchedule,
-)
+from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_settings import MOST_BATCH, RecurrentSchedule
 
 _FLOAT = 4
 _REACHED = {2: 0.33, 4: 0.44}
@@ -171,7 +169,7 @@ def descriptor_of(problem: Recurrence, schedule: RecurrentSchedule) -> Descripto
     stay = schedule.panels + schedule.kept >= panels
     return Descriptor(
         Dataflow.WEIGHT_STATIONARY if stay else Dataflow.STREAMED,
-        (Reuse.L0 if schedule.kept else Reuse.L1) if stay else Reuse.L2,
+        (memories.L0 if schedule.kept else memories.L1) if stay else memories.L2,
         Split.COLUMNS if batch is not None and batch <= schedule.batch else Split.TILES,
         Algorithm.RECURRENCE,
         Overlap.PIPELINED,

@@ -16,49 +16,8 @@ import numpy as np
 from attrs import frozen
 
 from evokernel_core.compiler.ops import NEAREST
+from evokernel_core.compiler.problems.resize import IDENTITY, SMOOTH, ResizeAxis
 from evokernel_core.hardware.ascend.api import most_of
-
-IDENTITY = "identity"
-_REACH = {"linear": 2, "cubic": 4}
-SMOOTH = {"smooth_linear": 1, "smooth_cubic": 2}
-"""Half the width of an antialiased kernel, in steps."""
-
-
-@frozen
-class ResizeAxis:
-    """``sources`` elements resized to ``results``, each of which steps over ``step`` of them. ``kind``: one
-    of RESIZE_KINDS, or IDENTITY."""
-
-    sources: int
-    results: int
-    kind: str
-    aligned: bool
-    step: float
-
-    @property
-    def is_weighted(self) -> bool:
-        return self.kind not in (*NEAREST, IDENTITY)
-
-    @property
-    def width(self) -> float:
-        """Of a smooth kernel, how many sources make its unit."""
-        return max(self.step, 1.0)
-
-    @property
-    def support(self) -> float:
-        return SMOOTH[self.kind] * self.width
-
-    @property
-    def taps(self) -> int:
-        """Sources that make a result."""
-        if self.kind in SMOOTH:
-            return math.ceil(self.support) * 2 + 1
-        return _REACH.get(self.kind, 1)
-
-    @property
-    def shift(self) -> int:
-        """What makes the first tap's number positive, which may lie in front of the source."""
-        return 2 if self.kind == "cubic" else 0
 
 
 @frozen

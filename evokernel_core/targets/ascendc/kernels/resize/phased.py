@@ -7,15 +7,15 @@ are those of phases, so no core makes tables.
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.resize import SMOOTH, Resize
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import at
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, Expr, Int, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Number, Slice
-from evokernel_core.targets.ascendc.kernels.resize.axis import SMOOTH, Phases, most_ahead, phases_of
+from evokernel_core.targets.ascendc.kernels.resize.axis import Phases, most_ahead, phases_of
 from evokernel_core.targets.ascendc.kernels.resize.planes import BLOCK, PLANES, SIDE, Planes, whole
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import REPEAT, ResizeSchedule, start_of
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 
 _NOTE = """\
 Resizes planes. Eight of them are transposed so that their elements at one place are a block: the rows of a

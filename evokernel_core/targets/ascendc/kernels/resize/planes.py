@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
+from evokernel_core.compiler.problems.resize import SMOOTH, Resize
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Place, at, read_as, strides, transpose
@@ -30,7 +31,6 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice
 from evokernel_core.targets.ascendc.kernels.resize.axis import (
-    SMOOTH,
     Phases,
     ends_of,
     most_ahead,
@@ -43,7 +43,6 @@ from evokernel_core.targets.ascendc.kernels.resize.resize_common import (
     Resizing,
     start_of,
 )
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 from evokernel_core.targets.ascendc.kernels.resize.tables import LANES, Tables
 
 BLOCK = 8

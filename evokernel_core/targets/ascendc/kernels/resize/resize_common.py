@@ -6,6 +6,7 @@ from typing import Annotated
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.problems.resize import Resize, ResizeAxis
 from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Shifted
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
@@ -23,8 +24,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Operand, Slice, Tensor
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.resize.axis import ResizeAxis, Window, window_of
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
+from evokernel_core.targets.ascendc.kernels.resize.axis import Window, window_of
 from evokernel_core.targets.ascendc.kernels.resize.tables import LANES, Tables
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.ops import RESIZE, categories
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.compiler.problems.resize import Resize, read_resize
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REQUEST_BYTES
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
@@ -21,7 +23,6 @@ from evokernel_core.targets.ascendc.kernels.resize.axis import phases_of, window
 from evokernel_core.targets.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule
 from evokernel_core.targets.ascendc.kernels.resize.resize_kernel import build, is_rows_only, least_bytes
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize, read_resize
 
 _MOST_TABLE = 2040
 """Columns whose weights one instruction spreads."""
@@ -148,7 +149,7 @@ def _notes(problem: Resize, schedule: ResizeSchedule) -> tuple[str, ...]:
 
 def _cell(problem: Resize, schedule: ResizeSchedule) -> Descriptor:
     way = Algorithm.POLYPHASE if schedule.phased else Algorithm.DIRECT
-    return Descriptor(Dataflow.BLOCKS, Reuse.UB, Split.TILES, way)
+    return Descriptor(Dataflow.BLOCKS, memories.UB, Split.TILES, way)
 
 
 def _how(problem: Resize, schedule: ResizeSchedule) -> str:

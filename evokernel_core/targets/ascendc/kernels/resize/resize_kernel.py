@@ -3,12 +3,11 @@ rows are weighed one by one or phase by phase."""
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.resize import IDENTITY, Resize
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
-from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY
 from evokernel_core.targets.ascendc.kernels.resize.phased import Phased
 from evokernel_core.targets.ascendc.kernels.resize.planes import Planes
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 from evokernel_core.targets.ascendc.kernels.resize.resize_rows import ResizeRows
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from evokernel_core.compiler.problems.resize import Resize
 from evokernel_core.targets.ascendc.ir.builder import at
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, ceil_div, least
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule, Resizing
-from evokernel_core.targets.ascendc.kernels.resize.resize_problem import Resize
 
 _NOTE = "Resizes the rows of planes: each result is a weighted sum of rows, which are as they lie in memory."
 

@@ -4,10 +4,10 @@ they weigh."""
 from __future__ import annotations
 
 from evokernel_core.compiler.ops import NEAREST
+from evokernel_core.compiler.problems.resize import IDENTITY, SMOOTH, ResizeAxis
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
 from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Index, Int
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Number, Operand
-from evokernel_core.targets.ascendc.kernels.resize.axis import IDENTITY, SMOOTH, ResizeAxis
 
 LANES = 64
 _CUBIC, _SMOOTH_CUBIC = -0.75, -0.5

@@ -11,9 +11,10 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.problems.scan import Scan, block_of, row_block_of
 from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Scaled, Schedule
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
@@ -160,4 +161,4 @@ def cell(scan: Scan, schedule: ScanSchedule) -> Descriptor:
     """Segments of one row wait for the sums before them, lanes of neighbouring scans for nothing."""
     dataflow, split = (Dataflow.BLOCKS, Split.ROWS) if schedule.lanes else (Dataflow.LANES, Split.COLUMNS)
     way = Algorithm.TRANSPOSE if schedule.lanes else Algorithm.SINGLE_PASS
-    return Descriptor(dataflow, Reuse.UB, split, way, Overlap.PIPELINED)
+    return Descriptor(dataflow, memories.UB, split, way, Overlap.PIPELINED)

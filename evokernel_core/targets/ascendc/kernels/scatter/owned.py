@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from attrs import evolve
 
 from evokernel_core.compiler.ops import LAST
+from evokernel_core.compiler.problems.scatter import Put
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
@@ -49,14 +50,13 @@ from evokernel_core.targets.ascendc.ir.nodes import (
 )
 from evokernel_core.targets.ascendc.kernels.built import Sizes
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
-from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_settings import (
     ATOMICS,
     LEAST_SEGMENT_BYTES,
     MOST_RUN_BYTES,
     NEUTRAL,
-    SUMMED,
-    Put,
     ScatterSchedule,
+    copies,
 )
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -79,7 +79,7 @@ _SIGNED = "int64_t"
 
 def why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
     """Why a schedule makes no kernel."""
-    if schedule.picks or schedule.held or problem.parts > 1 or not problem.copies:
+    if schedule.picks or schedule.held or problem.parts > 1 or not copies(problem):
         return "Only whole runs that are put into one result are dealt out by their places."
     if (problem.size.constant or 0) >= _MOST_EXACT:
         return f"Places are dealt out as floats, which are exact below {_MOST_EXACT}."
@@ -105,7 +105,7 @@ class _Owned:
     def __init__(self, problem: Put, schedule: ScatterSchedule) -> None:
         self._problem, self._k = problem, Builder(self.what)
         k, width = self._k, ITEM_SIZE[problem.dtype]
-        self._width, self._ctype = width, RAW[width] if problem.kind == LAST else SUMMED[problem.dtype]
+        self._width, self._ctype = width, RAW[width] if problem.kind == LAST else CPP_TYPE[problem.dtype]
         self._chunk = Constant("CHUNK", schedule.runs, "entries that are looked at at a time")
         self._most = Constant("TILE_ELEMENTS", schedule.bytes // width)
         self._block = Constant("BLOCK", BLOCK_BYTES // width, "elements")

@@ -16,9 +16,11 @@ from contextlib import contextmanager
 from attrs import evolve
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, categories
+from evokernel_core.compiler.problems.scatter import Put, read_put
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Reuse, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
@@ -45,16 +47,15 @@ from evokernel_core.targets.ascendc.kernels.indexed import Indices
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.targets.ascendc.kernels.scatter import owned as scatter_owned
 from evokernel_core.targets.ascendc.kernels.scatter import sorted as scatter_sorted
-from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_settings import (
     ATOMICS,
     LEAST_SEGMENT_BYTES,
     MOST_RUN_BYTES,
     NEUTRAL,
-    SUMMED,
-    Put,
     ScatterSchedule,
-    read_put,
+    copies,
 )
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _NOT_COPIED = "Runs are copied, and what atomics do not combine is put element by element."
 _WORDS = {
@@ -69,7 +70,7 @@ _WORDS = {
 def _why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
     if schedule.held:
         return scatter_sorted.why_illegal(problem, schedule)
-    if not (problem.elements if schedule.picks else problem.copies):
+    if not (problem.elements if schedule.picks else copies(problem)):
         return _NOT_COPIED
     if schedule.owned:
         return scatter_owned.why_illegal(problem, schedule)
@@ -109,11 +110,15 @@ def _notes(problem: Put, schedule: ScatterSchedule) -> Iterator[str]:
 def _cell(problem: Put, schedule: ScatterSchedule) -> Descriptor:
     split = Split.RANGES if schedule.owned else Split.SEGMENTS
     if schedule.held:
-        return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SORT, Overlap.PIPELINED)
+        return Descriptor(Dataflow.PICKED, memories.UB, split, Algorithm.SORT, Overlap.PIPELINED)
     if schedule.picks:
-        return Descriptor(Dataflow.PICKED, Reuse.UB, split, Algorithm.SCALAR, Overlap.NONE)
+        return Descriptor(Dataflow.PICKED, memories.UB, split, Algorithm.SCALAR, Overlap.NONE)
     return Descriptor(
-        Dataflow.STREAMED, Reuse.UB if schedule.sums else Reuse.NONE, split, Algorithm.COPY, Overlap.PIPELINED
+        Dataflow.STREAMED,
+        memories.UB if schedule.sums else Reuse.NONE,
+        split,
+        Algorithm.COPY,
+        Overlap.PIPELINED,
     )
 
 
@@ -143,7 +148,7 @@ class _Putting:
         self._problem, self._item = problem, schedule
         self._k = k = Builder(self._note())
         self._width = ITEM_SIZE[problem.dtype]
-        self._ctype = RAW[self._width] if problem.kind == LAST else SUMMED[problem.dtype]
+        self._ctype = RAW[self._width] if problem.kind == LAST else CPP_TYPE[problem.dtype]
         if problem.source is not None:
             self._source = k.input("source", parameter(problem.source), self._ctype, self._width)
         self._entries = Constant("TILE_INDICES", schedule.runs, "that are known at a time")
@@ -356,7 +361,7 @@ class _Runs(_Putting):
 
     def _store(self, to: Expr, source: Place, elements: Expr) -> None:
         self._k.store(self._result, to, source, elements)
-        if self._problem.waits:
+        if self._problem.ordered:
             self._k.fence()  # the next one may go to the same place
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 from evokernel_core.compiler.ops import LAST
+from evokernel_core.compiler.problems.scatter import Put
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
@@ -65,12 +66,7 @@ from evokernel_core.targets.ascendc.kernels.merging import (
     merge,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
-from evokernel_core.targets.ascendc.kernels.scatter.scatter_problem import (
-    NEUTRAL,
-    SUMMED,
-    Put,
-    ScatterSchedule,
-)
+from evokernel_core.targets.ascendc.kernels.scatter.scatter_settings import NEUTRAL, ScatterSchedule
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _FLOAT = 4
@@ -152,7 +148,7 @@ class _Sorted:
         what = "Entries that go to a tile are sorted by their places, with its own elements in front of those"
         self._problem, self._k = problem, Builder(f"{what}\nof the same place: {ends}.")
         k, width = self._k, ITEM_SIZE[problem.dtype]
-        self._width, self._ctype = width, RAW[width] if problem.kind == LAST else SUMMED[problem.dtype]
+        self._width, self._ctype = width, RAW[width] if problem.kind == LAST else CPP_TYPE[problem.dtype]
         tile, held, chunk = schedule.bytes // _FLOAT, schedule.held, schedule.runs
         self._tile = Constant("MOST_TILE", tile, "elements that a core puts values into at a time")
         self._most_held = Constant("MOST_HELD", held, "entries that are sorted at a time")

@@ -15,9 +15,11 @@ from attrs import evolve
 
 from evokernel_core.compiler.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.compiler.ops import SORT, categories
-from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
+from evokernel_core.compiler.problems.sort import Sort, read_sort
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
@@ -25,7 +27,7 @@ from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, o
 from evokernel_core.targets.ascendc.kernels.machine import tile_start
 from evokernel_core.targets.ascendc.kernels.merging import RUN
 from evokernel_core.targets.ascendc.kernels.sort.sort_kernel import build
-from evokernel_core.targets.ascendc.kernels.sort.sort_problem import Sort, SortSchedule, read_sort
+from evokernel_core.targets.ascendc.kernels.sort.sort_settings import SortSchedule
 
 _PAIR = 8
 
@@ -42,10 +44,10 @@ def _notes(problem: Sort, schedule: SortSchedule) -> Iterator[str]:
 
 def _cell(problem: Sort, schedule: SortSchedule) -> Descriptor:
     if schedule.merges:
-        return Descriptor(Dataflow.STREAMED, Reuse.L2, Split.ROWS, Algorithm.MERGE)
+        return Descriptor(Dataflow.STREAMED, memories.L2, Split.ROWS, Algorithm.MERGE)
     if schedule.best:
-        return Descriptor(Dataflow.STREAMED, Reuse.UB, Split.ROWS, Algorithm.SELECTION)
-    return Descriptor(Dataflow.RESIDENT_ROWS, Reuse.UB, Split.ROWS, Algorithm.SORT)
+        return Descriptor(Dataflow.STREAMED, memories.UB, Split.ROWS, Algorithm.SELECTION)
+    return Descriptor(Dataflow.RESIDENT_ROWS, memories.UB, Split.ROWS, Algorithm.SORT)
 
 
 def _starts(problem: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from evokernel_core.compiler.problems.sort import RESULTS, Sort
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, whole
@@ -51,13 +52,7 @@ from evokernel_core.targets.ascendc.kernels.merging import (
     pick,
 )
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
-from evokernel_core.targets.ascendc.kernels.sort.sort_problem import (
-    RESULTS,
-    Sort,
-    SortSchedule,
-    is_long,
-    is_short,
-)
+from evokernel_core.targets.ascendc.kernels.sort.sort_settings import SortSchedule, is_long, is_short
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _BLOCK = Constant("FLOATS_PER_BLOCK", 8)

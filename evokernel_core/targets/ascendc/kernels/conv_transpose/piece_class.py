@@ -10,22 +10,22 @@ from attrs import define, field
 from evokernel_core.compiler.lowering.plan import PlanInput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.kernels.fused import helpers
+from evokernel_core.targets.ascendc.kernels.conv_transpose import piece_helpers as helpers
+from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_instructions import words_of
 from evokernel_core.targets.ascendc.kernels.fused.banks import SHIFT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK, capacity, times
+from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK, capacity, layout, times
 from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form
-from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, words_of
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.targets.ascendc.lowering.program import camel
 
 
 @define
 class ClassKernel(Kernel):
-    """One class under construction. ``public``: methods that another class calls, instead of ``Process``."""
+    """One class under construction. ``public``: methods that another class calls."""
 
     methods: list[str] = field(factory=list)
-    process: list[str] = field(factory=list)
     public: list[str] = field(factory=list)
 
     @property
@@ -37,13 +37,13 @@ class ClassKernel(Kernel):
         )
 
     def class_text(self, class_name: str) -> str:
-        """The class, with ``Init(tensors, tiling, pipe)`` and ``Process()``."""
+        """The class, with ``Init(tensors, tiling, pipe)`` and what another class calls."""
         return f"""\
 class {class_name} {{
 public:
     __aicore__ inline {class_name}() {{}}
 {indent(self._init(), "    ")}
-{indent(chr(10).join(self.public) or self._process(), "    ")}
+{indent(chr(10).join(self.public), "    ")}
 private:
 {indent(chr(10).join(self.methods + self._helpers()), "    ")}
 {indent(self._members(), "    ")}}};
@@ -61,7 +61,7 @@ private:
         lines = [
             f"constexpr int32_t BUFFER_NUM = {self.schedule.buffers};{_buffer_comment(self.schedule.buffers)}"
         ]
-        text = "\n".join([*self.methods, *self._helpers(), self._init(), *self.process])
+        text = "\n".join([*self.methods, *self._helpers(), self._init()])
         known = {
             "BLOCK_BYTES": "uint32_t BLOCK_BYTES = 32;",
             "LANES": f"uint32_t LANES = {LANES}; // float32 elements of one repeat",
@@ -101,7 +101,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _init_buffers(self) -> list[str]:
         lines = []
-        for buffer in self.layout.buffers:
+        for buffer in layout(self).buffers:
             if buffer.name == "bankShift":
                 lines.append("// What follows lies half a turn of the bank groups further.")
             size = f"({buffer.elements})" if " + " in buffer.elements else buffer.elements
@@ -112,10 +112,10 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         return lines
 
     def _register_groups(self) -> list[tuple[str, list[str]]]:
-        names = self.register_names
+        names, shifted = self.register_names, layout(self).shifted
         groups = [
-            ("workBuffer", [name for name in names if name not in self.layout.shifted]),
-            ("shiftedBuffer", [name for name in names if name in self.layout.shifted]),
+            ("workBuffer", [name for name in names if name not in shifted]),
+            ("shiftedBuffer", [name for name in names if name in shifted]),
         ]
         return [(buffer, members) for buffer, members in groups if members]
 
@@ -147,9 +147,6 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines += [f"Duplicate({name}, 0.0f, {text});" for name in column_tensors(self.programs)]
         return lines
 
-    def _process(self) -> str:
-        return "__aicore__ inline void Process()\n{\n" + indent("\n".join(self.process), "    ") + "\n}\n"
-
     def _helpers(self) -> list[str]:
         result: list[str] = []
         calls = "\n".join(self.methods)
@@ -166,11 +163,11 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
-        for queued in (*self.queued, *self.invariants):
+        for queued in self.queued:
             depth = "BUFFER_NUM" if self.buffers_of(queued) > 1 else "1"
             lines.append(f"TQue<TPosition::VECIN, {depth}> {camel(queued.name)}Queue;")
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(output.name)}Queue;" for output in self.plan.outputs]
-        scratch = [buffer.name for buffer in self.layout.buffers if not buffer.queue]
+        scratch = [buffer.name for buffer in layout(self).buffers if not buffer.queue]
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]
         for tensor in self.tensors:
             lines.append(f"GlobalTensor<{CPP_TYPE[tensor.dtype]}> {camel(tensor.name)}Global;")
@@ -185,10 +182,6 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         names += self.row_names + column_tensors(self.programs)
         names += ["blocks"] if self.broadcasts_rows else []
         lines = [f"LocalTensor<float> {name};" for name in names]
-        lines += [
-            f"LocalTensor<{CPP_TYPE[part.dtype]}> {camel(part.name)}Local;"
-            for part in (*self.invariants, *self.held)
-        ]
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]
         return lines + [f"LocalTensor<{kind}> {stage};" for stage, kind in self.stages.items()]

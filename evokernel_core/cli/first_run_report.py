@@ -20,7 +20,7 @@ from typing import Any
 from attrs import asdict
 
 from evokernel_core import __version__
-from evokernel_core.targets.ascendc.first_run.first_run_host import RunStep, StepState
+from evokernel_core.domain.first_run import RunStep, StepState
 
 FORMAT = 1
 _SECRET_NAMES = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)

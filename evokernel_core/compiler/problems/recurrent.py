@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.ops import FLOATS, GATES, RECURRENCE
-from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
-
-MOST_BATCH = 128
-"""Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
 
 
 @frozen
@@ -58,35 +53,6 @@ class Recurrence:
     def carries(self) -> bool:
         """Whether a unit's new state takes more of its old one than products."""
         return self.kind in ("lstm", "gru")
-
-
-def _whole_step(before: RecurrentSchedule, after: RecurrentSchedule) -> RecurrentSchedule:
-    """A panel has a step at least."""
-    return evolve(after, panel_k=max(after.panel_k, after.base_k))
-
-
-@frozen
-class RecurrentSchedule(Schedule):
-    """Units of ``batch`` sequences and ``hidden`` hidden units; steps of ``base_k`` in L0; L1 holds
-    ``panels`` panels of weights, ``panel_k`` deep, and two of states, ``states_k`` deep; ``kept`` panels
-    of weights more stay in L0."""
-
-    batch: Annotated[
-        int,
-        Range(16, MOST_BATCH, unit=16),
-        Scaled("more sequences a core", "fewer sequences a core", unit=16),
-    ]
-    hidden: Annotated[int, Range(16, unit=16)]
-    base_k: Annotated[
-        int,
-        Word("depth"),
-        Range(16, unit=16),
-        Scaled("deeper step in L0", "shallower step in L0", also=_whole_step),
-    ]
-    panel_k: Annotated[int, Word("panel"), Scaled("deeper panel in L1", "shallower panel in L1")]
-    states_k: int
-    panels: Annotated[int, Range(3)]
-    kept: int = 0
 
 
 def read_recurrence(task: KernelTask) -> Recurrence:

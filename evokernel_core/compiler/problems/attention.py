@@ -1,34 +1,27 @@
-"""What an attention is: its operands, where they lie, and a schedule of it."""
+"""What an attention is: its operands, and where they lie."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.aten import ATTENTION, attention_arguments
 from evokernel_core.compiler.problems.products import QUANT, Side, loops_of
 from evokernel_core.compiler.problems.reading import below_views
 from evokernel_core.compiler.problems.strided import NOWHERE, behind_views, expanded
-from evokernel_core.compiler.schedule import Named, Range, Scaled, Schedule, Word
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, Dim
-from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
-from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
+from evokernel_core.domain.tensor import Dim
 
-_MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
-"""Elements from row to row that one copy into L1 can step over."""
+TOO_FAR = Sentence("The rows of an operand of an attention lie too far apart; copy the operand first.")
 
 
 @frozen
 class Attention:
     """``matrices`` of queries x depth; those of keys are shared by ``sharing`` matrices of queries each.
-    The operands lie where their sides say; ``room``: bytes of the unified buffer."""
+    The operands lie where their sides say."""
 
     query: Side
     key: Side
@@ -43,65 +36,9 @@ class Attention:
     depth: Extent
     width: Extent
     dtype: str
-    room: int
 
 
-def _same_scores(before: AttentionSchedule, after: AttentionSchedule) -> AttentionSchedule:
-    """Rows of a chunk for other keys, so that its scores stay as many."""
-    return evolve(after, chunk=max(8, before.chunk * before.keys // max(after.keys, 1)))
-
-
-def _whole_step(before: AttentionSchedule, after: AttentionSchedule) -> AttentionSchedule:
-    """A panel has a step at least."""
-    return evolve(after, panel_k=max(after.panel_k, after.base_k))
-
-
-@frozen
-class AttentionSchedule(Schedule):
-    """``queries`` x ``keys`` scores in a step, of which a vector core holds ``chunk`` rows at a time in
-    ``buffers`` slots; the cube's tile is ``base_n`` wide, ``base_k`` deep in L0, ``panel_k`` in L1."""
-
-    queries: Annotated[int, Range(32, unit=32), Scaled("more queries a unit", "fewer queries a unit")]
-    keys: Annotated[
-        int, Range(64, unit=64), Scaled("more keys a step", "fewer keys a step", also=_same_scores)
-    ]
-    chunk: Annotated[int, Word("rows"), Range(8, unit=8), Scaled("more rows in UB", "fewer rows in UB")]
-    base_n: Annotated[int, Word("width"), Range(FRACTAL, unit=FRACTAL), Scaled("wider tile", "narrower tile")]
-    base_k: Annotated[
-        int,
-        Word("depth"),
-        Range(FRACTAL, unit=FRACTAL),
-        Scaled("deeper step in L0", "shallower step in L0", also=_whole_step),
-    ]
-    panel_k: Annotated[int, Scaled("deeper panel in L1", "shallower panel in L1")]
-    buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2
-    c_slots: Annotated[int, Named({2: "two results in L0C", 1: "one result in L0C"})] = 1
-
-
-def fixed_bytes(problem: Attention, schedule: AttentionSchedule) -> int:
-    """Bytes of the unified buffer that do not depend on sizes at run time."""
-    chunk = schedule.chunk * schedule.keys
-    queues = schedule.buffers * chunk * (4 + ITEM_SIZE[problem.dtype]) + (chunk * 4 if problem.mask else 0)
-    numbers = schedule.chunk * 256 + schedule.queries // 2 * (32 + 24)
-    seen = -(-schedule.keys // 8 // BLOCK_BYTES) * BLOCK_BYTES
-    return queues + numbers + (schedule.keys * 4 + seen if problem.causal else 0)
-
-
-def widest_parts(problem: Attention, schedule: AttentionSchedule) -> int:
-    """Columns, in whole blocks, of the output's parts that a vector core may keep; 0: none, so that one step
-    has to hold all keys."""
-    room = min(
-        (problem.room - fixed_bytes(problem, schedule)) // (schedule.queries // 2 * 4),
-        schedule.chunk * schedule.keys // 8,
-    )
-    known, keys = problem.width.constant, problem.keys.constant
-    if keys is not None and keys <= schedule.keys:
-        return 0
-    wanted = room // 8 * 8 if known is None else -(-known // 8) * 8
-    return wanted if 0 < wanted <= room else 0
-
-
-def read_attention(task: KernelTask, chip: Chip) -> Attention:
+def read_attention(task: KernelTask) -> Attention:
     """The one attention of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = [node for node in graph.nodes if node.op == ATTENTION]
@@ -138,7 +75,6 @@ def read_attention(task: KernelTask, chip: Chip) -> Attention:
         depth=shape[0][-1],
         width=shape[2][-1],
         dtype=dtype,
-        room=chip.ub_bytes,
     )
 
 
@@ -149,8 +85,8 @@ def _side(task: KernelTask, ref: ValueRef) -> Side:
     if len(rows) > 1 or len(columns) > 1 or (columns and columns[0].stride != ONE):
         raise PlanError("The rows of an operand of an attention are not dense; copy the operand first.")
     pitch = rows[0].stride if rows else columns[0].size if columns else ONE
-    if pitch == NOWHERE or pitch.evaluate(task.sizes) > _MOST_PITCH:
-        raise PlanError("The rows of an operand of an attention lie too far apart; copy the operand first.")
+    if pitch == NOWHERE:
+        raise PlanError(TOO_FAR)
     return Side(name, False, pitch, loops_of(groups[:-2]))
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 
-METHODS = frozenset({"fold", "tile", "block"})
-"""How the rows of a packed tile may be reduced, by the name that a schedule gives it."""
-
 
 def whole_repeats() -> str:
     return """\
@@ -19,22 +16,14 @@ __aicore__ inline uint32_t WholeRepeats(uint32_t count)
 
 
 def spread_rows(schedule: Schedule) -> str:
-    return _at_pitch(_spread_rows(schedule), schedule)
-
-
-def _spread_rows(schedule: Schedule) -> str:
-    head = """\
+    return _at_pitch(
+        """\
 // Give every column of a row the row's value. Brcb fills one 32-byte block with each value; a block
 // stride of 0 then repeats that block.
 __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
 {
     const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
     Brcb(blocks, src, repeats, BrcbRepeatParams{1, BLOCKS_PER_REPEAT});
-"""
-    if schedule.spread == "columns":
-        return (
-            head
-            + """\
     const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
     for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {
         const uint32_t left = tiling_.pitch - column;
@@ -42,27 +31,8 @@ __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTens
             UnaryRepeatParams{1, 0, pitchBlocks, 1});
     }
 }
-"""
-        )
-    return (
-        head
-        + """\
-    const uint8_t wholeRepeats = tiling_.pitch / LANES;
-    const uint32_t tail = tiling_.pitch % LANES;
-    for (uint32_t row = 0; row < rows; ++row) {
-        const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
-        const uint32_t start = row * tiling_.pitch;
-        if (wholeRepeats > 0) {
-            Adds(dst[start], value, 0.0f, LANES, wholeRepeats,
-                UnaryRepeatParams{1, 0, BLOCKS_PER_REPEAT, 0});
-        }
-        if (tail > 0) {
-            Adds(dst[start + wholeRepeats * LANES], value, 0.0f, tail, 1,
-                UnaryRepeatParams{1, 0, BLOCKS_PER_REPEAT, 0});
-        }
-    }
-}
-"""
+""",
+        schedule,
     )
 
 
@@ -72,20 +42,12 @@ def _at_pitch(text: str, schedule: Schedule) -> str:
 
 
 def repeat_columns(schedule: Schedule) -> str:
-    return _at_pitch(_repeat_columns(schedule), schedule)
-
-
-def _repeat_columns(schedule: Schedule) -> str:
-    head = """\
+    return _at_pitch(
+        """\
 // Give every row of the tile the same columns.
 __aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src,
                                      uint32_t rows)
 {
-"""
-    if schedule.spread == "columns":
-        return (
-            head
-            + """\
     const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
     for (uint32_t lane = 0; lane < tiling_.pitch; lane += LANES) {
         const uint32_t left = tiling_.pitch - lane;
@@ -93,28 +55,20 @@ __aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalT
             UnaryRepeatParams{1, 1, pitchBlocks, 0});
     }
 }
-"""
-        )
-    return (
-        head
-        + """\
-    for (uint32_t row = 0; row < rows; ++row) {
-        Adds(dst[row * tiling_.pitch], src, 0.0f, tiling_.pitch);
-    }
-}
-"""
+""",
+        schedule,
     )
 
 
 def narrow(op: str, schedule: Schedule) -> str:
     """A binary operation whose second operand has one value a row or a column, such as ``MulRows``."""
     if op.endswith("Rows"):
-        return _at_pitch(_with_rows(op, op.removesuffix("Rows"), schedule), schedule)
-    return _at_pitch(_with_columns(op, op.removesuffix("Columns"), schedule), schedule)
+        return _at_pitch(_with_rows(op, op.removesuffix("Rows")), schedule)
+    return _at_pitch(_with_columns(op, op.removesuffix("Columns")), schedule)
 
 
-def _with_rows(name: str, op: str, schedule: Schedule) -> str:
-    head = f"""\
+def _with_rows(name: str, op: str) -> str:
+    return f"""\
 // {op} each row of a tile and the row's value. Brcb fills one 32-byte block with each value; a block
 // stride of 0 then uses that block for the whole row.
 __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src,
@@ -122,11 +76,6 @@ __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<f
 {{
     const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
     Brcb(blocks, values, repeats, BrcbRepeatParams{{1, BLOCKS_PER_REPEAT}});
-"""
-    if schedule.spread == "columns":
-        return (
-            head
-            + f"""\
     const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
     for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {{
         const uint32_t left = tiling_.pitch - column;
@@ -135,41 +84,14 @@ __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<f
     }}
 }}
 """
-        )
-    return (
-        head
-        + f"""\
-    const uint8_t wholeRepeats = tiling_.pitch / LANES;
-    const uint32_t tail = tiling_.pitch % LANES;
-    for (uint32_t row = 0; row < rows; ++row) {{
-        const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
-        const uint32_t start = row * tiling_.pitch;
-        if (wholeRepeats > 0) {{
-            {op}(dst[start], src[start], value, LANES, wholeRepeats,
-                BinaryRepeatParams{{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0}});
-        }}
-        if (tail > 0) {{
-            const uint32_t rest = start + wholeRepeats * LANES;
-            {op}(dst[rest], src[rest], value, tail, 1,
-                BinaryRepeatParams{{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0}});
-        }}
-    }}
-}}
-"""
-    )
 
 
-def _with_columns(name: str, op: str, schedule: Schedule) -> str:
-    head = f"""\
+def _with_columns(name: str, op: str) -> str:
+    return f"""\
 // {op} each row of a tile and the same columns.
 __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src,
                               const LocalTensor<float> &columns, uint32_t rows)
 {{
-"""
-    if schedule.spread == "columns":
-        return (
-            head
-            + f"""\
     const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
     for (uint32_t lane = 0; lane < tiling_.pitch; lane += LANES) {{
         const uint32_t left = tiling_.pitch - lane;
@@ -178,17 +100,6 @@ __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<f
     }}
 }}
 """
-        )
-    return (
-        head
-        + f"""\
-    for (uint32_t row = 0; row < rows; ++row) {{
-        const uint32_t start = row * tiling_.pitch;
-        {op}(dst[start], src[start], columns, tiling_.pitch);
-    }}
-}}
-"""
-    )
 
 
 def row_pitch() -> str:

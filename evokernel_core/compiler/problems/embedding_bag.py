@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from attrs import frozen
 
 from evokernel_core.compiler.ops import EMBEDDING_BAG
-from evokernel_core.compiler.problems.reading import input_below, only_node
-from evokernel_core.compiler.schedule import Range, Scaled, Schedule
+from evokernel_core.compiler.problems.reading import index_dtype, input_below, only_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef, literal
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.kernels.indexed import MOST_INDICES, index_dtype
 
 _WORDS = "a bag of rows"
+
+
 _DTYPES = ("float32", "float16", "bfloat16")
-MOST_RUN = 2048
-"""Elements of a row that one core combines at a time."""
 
 
 @frozen
@@ -38,14 +34,6 @@ class Bag:
     run: Extent
     bags: Extent
     count: Extent
-
-
-@frozen
-class EmbeddingBagSchedule(Schedule):
-    """Tiles of at most ``runs`` rows, each with its index, and ``bytes`` bytes."""
-
-    runs: Annotated[int, Range(16, MOST_INDICES, unit=16), Scaled("more indices")]
-    bytes: Annotated[int, Range(MOST_RUN * 4, unit=512), Scaled("larger tile", "smaller tile")]
 
 
 def read_bag(task: KernelTask) -> Bag:

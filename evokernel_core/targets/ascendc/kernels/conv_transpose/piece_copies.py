@@ -7,6 +7,7 @@ from textwrap import indent
 
 from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
+from evokernel_core.targets.ascendc.kernels.conv_transpose import piece_places as places
 from evokernel_core.targets.ascendc.kernels.fused import access
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
@@ -31,7 +32,7 @@ def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:
 
 def read_number(kernel: Kernel, plan_input: PlanInput) -> str:
     """The statement that reads a single number."""
-    return f"{camel(plan_input.name)}Value = {access.read_number(kernel.plan, plan_input, kernel.form)};"
+    return f"{camel(plan_input.name)}Value = {places.read_number(kernel.plan, plan_input, kernel.form)};"
 
 
 def copy_in(kernel: Kernel, inputs: Sequence[PlanInput]) -> list[str]:
@@ -39,7 +40,7 @@ def copy_in(kernel: Kernel, inputs: Sequence[PlanInput]) -> list[str]:
     lines: list[str] = []
     for operand in inputs:
         stem, cpp_type = camel(operand.name), CPP_TYPE[operand.dtype]
-        start = access.offset(kernel.plan, operand, kernel.form)
+        start = places.offset(kernel.plan, operand, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
             *_copy_call(f"{stem}Local", f"{stem}Global[{start}]", _shape("Of", operand), cpp_type),
@@ -53,7 +54,7 @@ def copy_out(kernel: Kernel, outputs: Sequence[PlanOutput]) -> list[str]:
     lines: list[str] = []
     for output in outputs:
         stem, cpp_type = camel(output.name), CPP_TYPE[output.dtype]
-        start = access.output_offset(kernel.plan, output, kernel.form)
+        start = places.output_offset(kernel.plan, output, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
             *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape("To", output)),
