@@ -48,13 +48,13 @@ def test_every_client_says_the_same(session: Session, file: Path) -> None:
 
 
 def test_what_only_a_program_computes_is_offered_and_written(session: Session) -> None:
-    """`y = self.inner(x)`: 16.7 us as PyTorch runs it. The command line called it unsupported."""
+    """`y = self.inner(x)`, which the command line called unsupported; whether it gains is another question."""
     file = TESTS / "data" / "offers" / "product_alone.py"
     for client in CLIENTS.values():
         (product,) = (row for row in said(client, session, file) if row.kind == "matmul")
         assert (product.lines, product.reason) == ((13, 13), "")
         eager_us, kernel_us, _, gain = product.figures
-        assert kernel_us < eager_us and gain > 0
+        assert gain == pytest.approx(1 - kernel_us / eager_us, abs=0.01)
     (tried,) = (row for row in written(session, file) if row["op_category"] == "matmul")
     assert tried["status"] == "infeasible", "it was tried, in vain here"
 
