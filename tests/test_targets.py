@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,19 @@ from evokernel_core import targets
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.domain.settings import Settings
 
 OTHER = KernelFiles("other", ("kernel.py",), "kernel.py", lambda: ("h200",))
+
+
+MANIFEST = Path(__file__).parent.parent / "vscode-extension" / "package.json"
+KNOWN = (targets.AUTO, *targets.TARGETS)
+
+
+def test_the_editor_lists_the_targets() -> None:
+    properties = json.loads(MANIFEST.read_text())["contributes"]["configuration"]["properties"]
+    assert tuple(properties["evokernel.target"]["enum"]) == KNOWN
+    assert properties["evokernel.target"]["default"] == Settings().target == targets.AUTO
 
 
 @pytest.fixture(autouse=True)
