@@ -48,7 +48,7 @@ def test_every_client_says_the_same(session: Session, file: Path) -> None:
 
 
 def test_what_only_a_program_computes_is_offered_and_written(session: Session) -> None:
-    """`y = self.inner(x)`, which the command line called unsupported; whether it gains is another question."""
+    """`y = self.inner(x)`, which the command line called unsupported; whether it gains is another matter."""
     file = TESTS / "data" / "offers" / "product_alone.py"
     for client in CLIENTS.values():
         (product,) = (row for row in said(client, session, file) if row.kind == "matmul")
