@@ -135,10 +135,10 @@ def test_kernels_of_all_moves_are_legal(dtype: str, mask: tuple[str, ...], build
         schedule = AttentionSchedule.of(strategy)
         kernel = build(found, schedule)
         assert not list(broken_rules(kernel.kernel, chip, task.sizes)), strategy.move
-        assert kernel.beside is not None
-        assert not list(vector_rules(kernel.beside, chip, task.sizes)), strategy.move
+        assert kernel.vectors is not None
+        assert not list(vector_rules(kernel.vectors, chip, task.sizes)), strategy.move
         parts = schedule.queries // 2 * widest_parts(found, schedule) * 4
-        assert bytes_of(kernel.beside) <= fixed_bytes(found, schedule) + parts
+        assert bytes_of(kernel.vectors) <= fixed_bytes(found, schedule) + parts
 
 
 def test_a_section_that_stands_twice_is_one_method(builder: Any, chip: Any) -> None:
