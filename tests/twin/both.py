@@ -24,11 +24,12 @@ def run_both(built: BuiltKernel, request: RunRequest) -> RunResult:
 
 
 def _comparable(result: RunResult) -> RunResult:
-    """Without what may differ: seconds, order of output, and the words for how a process crashed."""
+    """Without what may differ: seconds, order of output, words for how a process crashed, tiling data, which
+    only a process of the candidate's own tells."""
     crashed = result.status is ExitStatus.CRASH
     message = "" if crashed else result.message
     hazards = () if crashed else result.hazards
-    return evolve(result, message=message, hazards=hazards, seconds=0.0, exit_code=0, output="")
+    return evolve(result, message=message, hazards=hazards, seconds=0.0, exit_code=0, output="", tiling=())
 
 
 def _files(request: RunRequest) -> list[Path]:
