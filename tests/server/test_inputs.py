@@ -35,6 +35,7 @@ class Net(nn.Module):
         return torch.relu(x) + 1.0
 """
 TENSOR = {"tensor": {"shape": [8, 128], "dtype": "float16", "device": "cpu"}}
+LARGE = {"tensor": {"shape": [2048, 4096], "dtype": "float16", "device": "cpu"}}
 CONFIG = {"object": {"class": {"module": "m", "qualname": "Config", "file": "", "root": ""}, "state": []}}
 
 
@@ -42,7 +43,7 @@ def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
     return {"args": list(args), "kwargs": kwargs}
 
 
-SCALED = Observation("scaled", None, call(TENSOR, 2.5))
+SCALED = Observation("scaled", None, call(LARGE, 2.5))
 NET = Observation("Net", {**call(CONFIG), "class": {}}, call(TENSOR))
 
 
@@ -86,7 +87,7 @@ async def test_the_editor_never_inserts_a_guess(
     assert isinstance(action.edit, types.WorkspaceEdit)
     (change,) = action.edit.document_changes or ()
     assert isinstance(change, types.TextDocumentEdit)
-    assert [edit.new_text for edit in change.edits] == ["# evokernel: x=f16[8,128], factor=2.5\n"]
+    assert [edit.new_text for edit in change.edits] == ["# evokernel: x=f16[2048,4096], factor=2.5\n"]
 
 
 async def test_a_client_without_our_extension_is_told_the_command(
@@ -109,7 +110,7 @@ async def test_a_client_without_our_extension_is_told_the_command(
 @pytest.mark.parametrize(
     ("observation", "init", "names", "comment"),
     [
-        (SCALED, (), ("x", "factor"), "x=f16[8,128], factor=2.5"),
+        (SCALED, (), ("x", "factor"), "x=f16[2048,4096], factor=2.5"),
         (evolve(NET, built=call(64, bias=True)), ("n", "bias"), ("x",), "n=64, bias=True, x=f16[8,128]"),
         (evolve(NET, built=call({"tuple": [1]})), ("n",), ("x",), "n=(1,), x=f16[8,128]"),
         (NET, ("config",), ("x",), None),

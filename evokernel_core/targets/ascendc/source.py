@@ -5,12 +5,20 @@ from __future__ import annotations
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.kernel_files import KernelFiles
 from evokernel_core.hardware.ascend.abi import FILES, KERNEL, TILING
-from evokernel_core.hardware.ascend.chip import chip_names
 
 __all__ = ["FILES", "KERNEL", "KERNEL_FILES", "TARGET", "TILING", "ascendc_source"]
 
 TARGET = "ascendc"
-KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=chip_names)
+
+
+def _chips() -> tuple[str, ...]:
+    # the language server knows files from its start on, and chips only once a package is read
+    from evokernel_core.hardware.ascend.chip import chip_names
+
+    return chip_names()
+
+
+KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_chips)
 
 
 def ascendc_source(tiling: str, kernel: str, strategy: Strategy) -> KernelSource:
