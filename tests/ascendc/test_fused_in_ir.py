@@ -14,6 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir.allocation import bytes_of
 from evokernel_core.targets.ascendc.ir.legality import broken_rules
 from evokernel_core.targets.ascendc.ir.nodes import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
@@ -145,7 +146,7 @@ def test_kernels_in_the_ir_break_no_rule(name: str, builder: Any, chip: Any) -> 
     for form, schedule, kernel in kernels(task, chip):
         found.add(form)
         assert list(broken_rules(kernel, chip, task.sizes))[:3] == [], schedule
-        assert bytes_of(kernel) <= build(planned, schedule).layout.total, schedule
+        assert bytes_of(kernel) <= layout(build(planned, schedule)).total, schedule
     assert found >= FORMS.get(make, set())
 
 

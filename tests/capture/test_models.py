@@ -70,7 +70,7 @@ BUILT = {
         "if 'm' not in self.kept:\n    self.kept['m'] = x.new_ones(6)\nreturn x * self.kept['m']",
         "first call sets self.kept['m']",
     ),
-    "in a list of the file": ("self.a = 1", "SEEN.append(x.shape)\nreturn x.exp()", "sets SEEN["),
+    "in a list of the file": ("self.a = 1", "SEEN.append(x.shape)\nreturn x.exp()", "changes SEEN"),
 }
 
 
