@@ -1,13 +1,14 @@
 """What the product models for eager PyTorch and for a vendor's calls, beside published times of real chips.
 
     python -m benchmarks.eager --rows FILE --kernelbench DIR --suite DIR [--tasks DIR] [--json OUT]
-                               [--picture OUT.svg] [--page OUT.md]
+                               [--picture OUT.svg] [--page OUT.md] [--fit]
 
 FILE has a row for each measured case (benchmarks/silicon/rows.py). ``--kernelbench``: the folder with the
 levels' folders of the commit that was measured; ``--suite``: a checkout of the operators' suite. Each row's
 code is captured once (``--tasks`` keeps the graphs for later runs). Compared are problems op by op, operators
 as the vendor's call, and the first draft of our kernel on the row's chip. No measured figure of a catalogue
-is used.
+is used. ``--fit`` prints the constants of the chip file's section ``eager`` fitted anew to all rows, and the
+figures of fits that hold out a quarter of the operators and of the problems each.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
-from attrs import frozen
+from attrs import asdict, evolve, frozen
 from scipy.stats import spearmanr
 
 from benchmarks.latency.picture import Point, draw
 from benchmarks.silicon.cases import NoCase, model_file
+from benchmarks.silicon.fit import Pair, fit, rows_behind
 from benchmarks.silicon.rows import Refused, Row, read_rows
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.compiler.author import KernelAuthor
@@ -35,10 +38,12 @@ from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.eager import eager_us, fused_us
 from evokernel_core.synthesis.offers import gain_of, is_winner
 from evokernel_core.targets.ascendc.target import ASCENDC
 
+_PARTS, _SEED = 4, 38
 WORTH = 1.19
 """How many times as fast a kernel is that should not be missed."""
 
@@ -70,6 +75,9 @@ def main() -> int:
         print(f"{args.rows}, line {line.line}: left out, {line.reason}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         tasks = captured(rows, args, Path(args.tasks or folder))
+    pairs = [(row, task) for row in rows if isinstance(task := tasks[row.id], KernelTask)]
+    if args.fit:
+        return _fitted(pairs)
     compared, left_out = [], {}
     for row in rows:
         result = compare(row, tasks[row.id])
@@ -77,7 +85,7 @@ def main() -> int:
             left_out[row.id] = result
         else:
             compared.append(result)
-    summary = {"rows": len(rows) + len(refused), **summarised(compared), "refused": len(refused)}
+    summary = {"rows": len(rows) + len(refused), **summarised(compared, pairs), "refused": len(refused)}
     _print(compared, left_out, summary)
     if args.json:
         told = [_data(item) for item in compared]
@@ -101,6 +109,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--fit", action="store_true")
     return parser.parse_args()
 
 
@@ -146,11 +155,16 @@ def compare(row: Row, task: KernelTask | str) -> Compared | str:
     """A row beside the model, or why it is not compared."""
     if isinstance(task, str):
         return task
-    modelled = fused_us(task, row.chip) if row.is_operator else eager_us(task, row.chip)
+    modelled = modelled_us(row, task, row.chip)
     if modelled <= 0:
         return "its graph computes nothing"
     category = row.op if row.is_operator else f"{row.level} {task.op_category}"
     return Compared(row, category, modelled, _draft_us(task, row))
+
+
+def modelled_us(row: Row, task: KernelTask, chip: Chip) -> float:
+    """An operator as the vendor's call, a problem op by op."""
+    return fused_us(task, chip) if row.is_operator else eager_us(task, chip)
 
 
 def _draft_us(task: KernelTask, row: Row) -> float | None:
@@ -161,7 +175,7 @@ def _draft_us(task: KernelTask, row: Row) -> float | None:
         return None
 
 
-def summarised(compared: Sequence[Compared]) -> dict[str, Any]:
+def summarised(compared: Sequence[Compared], pairs: Sequence[Pair]) -> dict[str, Any]:
     """The statistics over all rows, and by category."""
     categories = sorted({item.category for item in compared})
     by = {name: _statistics([item for item in compared if item.category == name]) for name in categories}
@@ -172,7 +186,7 @@ def summarised(compared: Sequence[Compared]) -> dict[str, Any]:
     )
     return {
         **_statistics(compared), "wrong_offers": wrong, "missed_offers": missed,
-        "by_category": by, "constants": _constants(compared),
+        "by_category": by, "constants": _constants(compared, pairs) if compared else {},
     }  # fmt: skip
 
 
@@ -194,14 +208,36 @@ def _statistics(compared: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
-def _constants(compared: Sequence[Compared]) -> Mapping[str, float]:
-    chips = {item.row.chip.name: item.row.chip for item in compared}
-    return {
-        f"{name}.{key}": value
-        for name, chip in chips.items()
-        for key, value in chip.constants.items()
-        if key.startswith("eager.")
-    }
+def _constants(compared: Sequence[Compared], pairs: Sequence[Pair]) -> Mapping[str, Any]:
+    """Of the first row's chip: each value, and how many rows it is behind."""
+    chip = compared[0].row.chip
+    names = {item.row.id for item in compared}
+    rows = rows_behind([pair for pair in pairs if pair[0].id in names], chip, modelled_us)
+    return {name: {"value": getattr(chip.eager, name), "rows": count} for name, count in rows.items()}
+
+
+# --- the constants
+
+
+def _fitted(pairs: Sequence[Pair]) -> int:
+    """Prints what a fit to all rows gives, and what fits to three quarters say of the rest."""
+    known = [(row, task) for row, task in pairs if modelled_us(row, task, row.chip) > 0]
+    chip = known[0][0].chip
+    groups = sorted({row.op or row.id for row, _ in known})
+    Random(_SEED).shuffle(groups)
+    held: list[Compared] = []
+    for part in range(_PARTS):
+        out = set(groups[part::_PARTS])
+        costs = fit([pair for pair in known if (pair[0].op or pair[0].id) not in out], chip, modelled_us)
+        other = evolve(chip, eager=costs)
+        held += [
+            Compared(row, row.op or row.level, modelled_us(row, task, other), None)
+            for row, task in known
+            if (row.op or row.id) in out
+        ]
+    costs = fit(known, chip, modelled_us)
+    print(json.dumps({"constants": asdict(costs), "held_out": _statistics(held)}, indent=1))
+    return 0
 
 
 # --- what is told
@@ -260,8 +296,8 @@ def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Map
     for name, reason in left_out.items():
         by_reason.setdefault(reason[:160], []).append(name)
     lines += [f"- {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
-    lines += ["", "## Constants", "", "| constant | value |", "|---|---|"]
-    lines += [f"| {key} | {value:g} |" for key, value in summary["constants"].items()]
+    lines += ["", "## Constants", "", "| constant | value | rows behind it |", "|---|---|---|"]
+    lines += [f"| {key} | {told['value']:g} | {told['rows']} |" for key, told in summary["constants"].items()]
     return "\n".join(lines) + "\n"
 
 

@@ -27,7 +27,7 @@ class Block(nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(48, 100)]
+    return [torch.rand(512, 1024)]
 
 
 def get_init_inputs():

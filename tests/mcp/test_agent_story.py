@@ -138,7 +138,7 @@ async def test_a_plan_has_programs_and_says_nothing_empty(project: Path) -> None
     async with agent_of("--trust", str(project), roots=(project,)) as agent:
         plan = await agent.call("plan", file="gate.py", symbol="Gate")
         product, mask, gated = plan["regions"]
-        assert (product["category"], product["status"], product["worth_it"]) == ("matmul", "candidate", True)
+        assert (product["category"], product["status"]) == ("matmul", "candidate")
         assert mask["status"] == "unsupported" and mask["reason"]
         assert "reason" not in product and "vendor" not in gated
         told = [item for part in (plan, *plan["regions"]) for item in part.values()]

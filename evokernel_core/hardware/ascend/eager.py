@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.calls import Operation, is_view, operand_of, operations
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.launches import Launch, launch_us
@@ -86,7 +87,8 @@ def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
     operation, else one kernel that reads the inputs and writes the outputs once."""
     bound = task.sizes if sizes is None else sizes
     calls = operations(task.graph, bound)
-    if len(calls) == 1:
+    computing = [call for call in calls if call.name != "_to_copy"]
+    if len(computing) == 1:
         return eager_us(task, chip, bound)
     if not calls:  # a view counts as its contiguous copy
         outputs = (_copy(ref, task.graph, bound, chip) for ref in task.graph.outputs)
@@ -94,7 +96,7 @@ def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
     read, written = traffic(task, bound)
     is_attention = any(call.name in (*SOFTMAX, "exp", ATTENTION) for call in calls)
     cube = math.fsum(_products_us(call, is_attention, chip) for call in calls)
-    rest = [call for call in calls if not _is_product(call) and call.name != "_to_copy"]
+    rest = [call for call in computing if not _is_product(call)]
     cycles = math.fsum(call.elements * cycles_of(call, chip) for call in rest) * chip.eager.fused_share
     cycles += _cut_rows(task.graph, bound) * chip.eager.cut_row_cycles
     launch = Launch("", read, written, cycles, cube_us=cube, serial_us=chip.eager.fused_us)
@@ -110,12 +112,21 @@ def _products_us(call: Operation, is_attention: bool, chip: Chip) -> float:
         return 0.0
     if call.name == "convolution":
         return convolution_us(call, chip)
-    dtype = call.operands[0].dtype
+    dtype = _stored_dtype(call)
     if is_attention:
         count = sum(multiply_adds(node, call.graph, call.sizes) for node in call.nodes)
         return attention_us(count, dtype, chip)
     a, b = [operand for operand in call.operands if len(operand.sizes) >= 2][:2]
     return product_us(math.prod(a.sizes[:-2]), a.sizes[-2], b.sizes[-1], a.sizes[-1], dtype, chip)
+
+
+def _stored_dtype(call: Operation) -> str:
+    """The type that matrices have in memory, where a reference computes in float64 for exactness alone."""
+    dtype = call.operands[0].dtype
+    if dtype != "float64":
+        return dtype
+    matrices = [operand.spec for operand in call.graph.inputs if len(operand.spec.shape) > 1]
+    return min((spec.dtype for spec in matrices), key=lambda name: ITEM_SIZE[name], default=dtype)
 
 
 def _cut_rows(graph: Graph, sizes: Mapping[str, int]) -> int:

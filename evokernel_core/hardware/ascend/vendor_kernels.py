@@ -244,7 +244,7 @@ def _product(op: Operation, chip: Chip) -> Iterator[Launch]:
 
 def product_us(batch: int, m: int, n: int, k: int, dtype: str, chip: Chip) -> float:
     """Microseconds of a product by tiles of the result, each computed by one cube core to its end."""
-    width = min(ITEM_SIZE[dtype], 4) if dtype != "float64" else 2
+    width = min(ITEM_SIZE[dtype], 4)
     rows = 2 * _TILE_COLUMNS if width < 4 else _TILE_COLUMNS
     tiles = batch * math.ceil(m / rows) * math.ceil(n / _TILE_COLUMNS)
     area = min(rows, _up(m, FRACTAL)) * min(_TILE_COLUMNS, _up(n, FRACTAL))
