@@ -49,14 +49,14 @@ def rival_of(task: KernelTask, device: Device) -> Rival | None:
     is known makes Ascend chips."""
     # the language server shows rivals from its start on, and looks for one only in a package of a file
     from evokernel_core.hardware.ascend.chip import Chip
-    from evokernel_core.hardware.ascend.eager import fused_us
+    from evokernel_core.hardware.ascend.eager import rival_us
     from evokernel_core.vendor.published import published
     from evokernel_core.vendor.recognise import recognised
 
     result = recognised(task)
     if result is None or not isinstance(device, Chip):
         return None
-    modelled = fused_us(task, device)
+    modelled = rival_us(task, device)
     row = next((row for row in published() if _is_row(row, result, task, device)), None)
     if row is None:
         return Rival(result.name, modelled)

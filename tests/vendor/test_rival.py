@@ -11,7 +11,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.hardware.ascend.eager import eager_us, fused_us
+from evokernel_core.hardware.ascend.eager import eager_us, fused_us, rival_us
 from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, side_by_side, why_left_alone
 from evokernel_core.vendor.functions import TABLE
 from evokernel_core.vendor.published import published
@@ -54,7 +54,7 @@ def test_a_row_counts_for_its_own_call(
     assert rival.name == "torch_npu.npu_swiglu"
     assert rival.measured_us == measured
     assert bool(rival.source) == (measured is not None)
-    assert rival.modelled_us == fused_us(task, load_chip(chip))
+    assert rival.modelled_us == rival_us(task, load_chip(chip))
     words = [word for _, word in rival.figures]
     assert words == (["modelled"] if measured is None else ["measured", "modelled"])
 

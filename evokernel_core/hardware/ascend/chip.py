@@ -235,6 +235,7 @@ class EagerCosts:
     reduce_us: float
     row_us: float
     fused_us: float
+    fused_operation_us: float
     fused_share: float
     reduce_step_us: float
     sum_step_us: float

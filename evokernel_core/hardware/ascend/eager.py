@@ -82,9 +82,18 @@ def _is_copied(node: Node, graph: Graph) -> bool:
     return not graph.spec(operand).contiguous and node.outputs[0].contiguous
 
 
-def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
+def rival_us(task: KernelTask, chip: Chip) -> float:
+    """The same as ``fused_us`` at its best: with no more before its work than a row-wise kernel has, so that
+    no kernel claims to be ahead of a function of the vendor for what other functions need there."""
+    return fused_us(task, chip, start_us=chip.eager.row_us)
+
+
+def fused_us(
+    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, start_us: float | None = None
+) -> float:
     """Modelled microseconds of the graph as one call of a vendor: what eager PyTorch launches for a single
-    operation, else one kernel that reads the inputs and writes the outputs once."""
+    operation, else one kernel that reads the inputs and writes the outputs once. ``start_us``: what such a
+    kernel needs before its work, if known."""
     bound = task.sizes if sizes is None else sizes
     calls = operations(task.graph, bound)
     computing = [call for call in calls if call.name != "_to_copy"]
@@ -99,7 +108,9 @@ def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
     rest = [call for call in computing if not _is_product(call)]
     cycles = math.fsum(call.elements * cycles_of(call, chip) for call in rest) * chip.eager.fused_share
     cycles += _cut_rows(task.graph, bound) * chip.eager.cut_row_cycles
-    launch = Launch("", read, written, cycles, cube_us=cube, serial_us=chip.eager.fused_us)
+    serial = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
+    serial = serial if start_us is None else start_us
+    launch = Launch("", read, written, cycles, cube_us=cube, serial_us=serial)
     return launch_us(launch, chip)
 
 

@@ -182,7 +182,8 @@ def test_every_distribution_is_drawn_sometimes() -> None:
         for number in range(100)
         for plan in cases.plan_cases(task, Draw(f"{number:032x}"))
     }
-    assert drawn >= RANDOM | {"structured", "rows"}
+    # inputs that are alike are asked for where there are two, beside the numbers of the kernel's text
+    assert drawn >= RANDOM - {"alike"} | {"structured", "rows"}
 
 
 @few(("name", "place"), product(["add", "relu", "softmax"], range(len(DRAWS))), keep=(0, 4, 8))

@@ -60,6 +60,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(guards, "ctypes", types.SimpleNamespace(CDLL=lambda name: name))
     monkeypatch.setattr(guards, "ON_NPU", True)
     monkeypatch.setattr(guards, "EMULATED", False)
+    monkeypatch.setattr(guards, "_derive", lambda *_: None)  # of a library that is none, nothing is known
 
     def load(package: Path) -> list[str]:
         guards.register(str(package / "__init__.py"), NAME, "() -> ()", None)

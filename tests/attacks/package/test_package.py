@@ -379,6 +379,7 @@ def test_a_files_name_in_generated_code(attack: Attack) -> None:
         "operands": ["x"],
         "assigned": "",
         "default": "",
+        "asks_globals": False,
     }
     given = {"file": attack.given, "symbol": "Model.forward", "name": NAME, "results": ""}
     text = render("call.py", **words, **lists, **rest, **given)
