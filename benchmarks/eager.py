@@ -19,6 +19,7 @@ import math
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -292,10 +293,8 @@ def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Map
         f"{WORTH} times our first draft, and not offered).", "", "## By category", "", *_table(summary), "",
         "## Not compared", "",
     ]  # fmt: skip
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in left_out.items():
-        by_reason.setdefault(reason[:160], []).append(name)
-    lines += [f"- {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    by_reason = Counter((name.rpartition("_")[0], reason[:160]) for name, reason in left_out.items())
+    lines += [f"- {count} rows, {name}: {reason}" for (name, reason), count in by_reason.items()]
     lines += ["", "## Constants", "", "| constant | value | rows behind it |", "|---|---|---|"]
     lines += [f"| {key} | {told['value']:g} | {told['rows']} |" for key, told in summary["constants"].items()]
     return "\n".join(lines) + "\n"
