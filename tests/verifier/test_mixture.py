@@ -64,3 +64,18 @@ def test_even_sizes_are_even_where_they_can(size: int, minimum: int, seed: int) 
     assert minimum <= found <= symbol.size
     if symbol.size >= 80 and minimum <= 64:
         assert found > 64 and found % 2 == 0 and not mixture.is_power(found)
+
+
+@pytest.mark.parametrize("name", mixture.LIMITS)
+def test_operations_are_asked_where_digits_remain(name: str) -> None:
+    """Large draws are no larger than what an operation keeps digits of; others are as large as the class."""
+    task = next(task for task in tasks() if task.graph.nodes[0].op == "aten.relu.default")
+    node = evolve(task.graph.nodes[0], op=f"aten.{name}.default")
+    limited = evolve(task, graph=evolve(task.graph, nodes=(node,)))
+
+    def scales(task: KernelTask) -> set[int]:
+        limits = mixture._limits(task)
+        return {mixture.LARGE.drawn("float32", limits, Random(seed)).scale for seed in range(20)}
+
+    assert scales(limited) == {mixture.LIMITS[name][1]}
+    assert min(scales(task)) >= mixture.LARGE.exponents["float32"][0]

@@ -64,11 +64,13 @@ LIMITS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("sin", "cos", "tan"), (-40, 12)),
     **dict.fromkeys(("fmod", "remainder", "floor_divide"), (0, 20)),
     "scaled_dot_product_attention": (-40, 3),
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh"), (-40, 6)),
 }
 """Operations that keep no digits beyond some magnitude, by the exponents of two that they are asked at: the
 vector unit's angles end at 65,504 by its documentation, and a remainder is 0 or all of the divisor where the
 other number has no digits of its size. Of attention the scores' last bit decides which key is taken where
-they are all large, and in half types they have no number."""
+they are all large, and in half types they have no number. Of gates it decides on which side they are, where
+the terms of their sums are large and cancel."""
 
 
 def _limits(task: KernelTask) -> tuple[int, int]:
