@@ -29,6 +29,7 @@ ASSUMED = frozenset(
         "simple_cycles",
         "wide_cycles",
         "transposed_factor",
+        "short_elements",
     )
 )
 """What stays as it is: rows say too little of it, or element-wise rows alone say it better than all rows."""
