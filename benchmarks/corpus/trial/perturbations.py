@@ -16,7 +16,6 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -546,9 +545,8 @@ def _file_modules(run: Run) -> list[types.ModuleType]:
 def changed_global(run: Run, rng: Any, number: int) -> None:
     """A constant, or a function, of the file."""
     (module,) = _file_modules(run)
-    text = Path(str(module.__file__)).read_text("utf-8")
-    # torch.compile leaves names of its own in a module, others with each program
-    items = sorted((k, v) for k, v in vars(module).items() if not k.startswith("__") and k in text)
+    # torch.compile leaves names in a module, others with each program: "__resume_at_8_3", "_1402_c0/0"
+    items = sorted((k, v) for k, v in vars(module).items() if k.isidentifier() and not k.startswith("__"))
     functions = [k for k, v in items if isinstance(v, types.FunctionType) and v.__module__ == module.__name__]
     constants = [k for k, v in items if isinstance(v, (bool, int, float))]
     names = functions if number % 2 else constants
