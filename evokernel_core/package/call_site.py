@@ -26,7 +26,9 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
     results = [f"result_{index}" for index in range(graph.returned)]
     written = [f"new_{python_name(update.name)}" for update in graph.updates if update.output is not None]
     computed = [name for name, _ in site.bindings]
-    before, behind = _guards_apart(site)
+    early, late = _guards_apart(site)
+    known = _known(*site.asked, *computed, *site.module_names)
+    late_lines = [*(_globals(site) if late else ()), *_guard_lines(late, known, "None")]
     return {
         "asked": ", ".join(site.asked),
         "computed": computed,
@@ -34,14 +36,18 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "given": ", ".join([*site.asked, *site.carried, *computed]),
         "rest_lines": site.rest.splitlines(),
         "asks_late": site.asks_late,
-        "module_names": site.module_names,
         "asks_globals": asks_globals(site),
         "original": site.original,
         "code": dict(site.code),
-        "guard_lines": list(_guard_lines(before, (*site.asked, *site.module_names))),
-        "computed_lines": list(_guard_lines(behind, (*site.parameters, *site.module_names))),
+        "early_lines": [
+            *_globals(site),
+            *_guard_lines(early, _known(*site.asked, *site.module_names), "False"),
+        ],
+        "late_lines": late_lines,
         "operands": list(names.values()),
-        "expressions": _tuple(element.expression or names[element.name] for element in given),
+        "expressions": _tuple(
+            _through(element.expression or names[element.name], known) for element in given
+        ),
         "plain": (plain := _plain_operands(given, set(computed))),
         "before": [
             *([] if site.asks_late else [f"_same({', '.join(site.asked)})"]),
@@ -61,9 +67,15 @@ def asks_globals(site: CallSite) -> bool:
     return bool(site.module_names or site.bindings or any("__name__" in guard.text for guard in site.guards))
 
 
+def _globals(site: CallSite) -> Iterable[str]:
+    return (f"{name} = HOME.{name}" for name in site.module_names)
+
+
 def _guards_apart(site: CallSite) -> tuple[list[Guard], list[Guard]]:
-    """The guards that can be asked before an operand is computed, and those that speak of one."""
+    """The guards that are asked before an operand is computed, and those that are asked with the operands."""
     computed = {name for name, _ in site.bindings}
+    if site.asks_late or not computed:
+        return [], list(site.guards)
     behind = [guard for guard in site.guards if computed & _names(guard.condition)]
     return [guard for guard in site.guards if guard not in behind], behind
 
@@ -102,31 +114,35 @@ def is_operand(graph_input: GraphInput) -> bool:
     return all(ast.unparse(node.func).endswith(("view_as_real", "resolve_conj", "getattr")) for node in calls)
 
 
-def _guard_lines(guards: Iterable[Guard], names: Iterable[str]) -> Iterable[str]:
-    """Statements that end the function where a guard fails. An object below another is reached once."""
-    known = {name: name for name in names}
+def _known(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _guard_lines(guards: Iterable[Guard], known: dict[str, str], refusal: str) -> Iterable[str]:
+    """Statements that return the refusal where a guard fails. An object below another is reached once: the
+    names of those that were are added to the known ones."""
     taken = set(known)
     asked: list[str] = []
     for guard in guards:
         if guard.owner and guard.owner not in known:
-            yield from _refuse_unless(asked)
+            yield from _refuse_unless(asked, refusal)
             asked = []
             local = _local_name(guard.owner, taken)
             yield f"{local} = {_through(guard.owner, known)}"
             known[guard.owner] = local
         asked.append(_text(guard, known))
-    yield from _refuse_unless(asked)
+    yield from _refuse_unless(asked, refusal)
 
 
-def _refuse_unless(conditions: list[str]) -> Iterable[str]:
-    """A statement that returns False unless all conditions hold."""
+def _refuse_unless(conditions: list[str], refusal: str = "False") -> Iterable[str]:
+    """A statement that returns the refusal unless all conditions hold."""
     if len(conditions) == 1:
-        yield from (f"if not ({conditions[0]}):", "    return False")
+        yield from (f"if not ({conditions[0]}):", f"    return {refusal}")
     elif conditions:
         first, *others = conditions
         yield from ("if not (", f"    {first}")
         yield from (f"    and {other_}" for other_ in others)
-        yield from ("):", "    return False")
+        yield from ("):", f"    return {refusal}")
 
 
 def _text(guard: Guard, known: Mapping[str, str]) -> str:

@@ -93,7 +93,7 @@ import importlib, sys, types
 import torch, original
 from evokernel_core.capture.agent.npu.functions import FILES
 from evokernel_core.capture.agent.npu.table import TABLE
-sys.modules["torch_npu"] = types.SimpleNamespace(**TABLE)
+sys.modules["torch_npu"] = types.SimpleNamespace(__file__="/nowhere/torch_npu/__init__.py", **TABLE)
 given = {given}
 package = "evokernel_kernels.{name}"
 call = importlib.import_module(package + ".call")
