@@ -106,6 +106,18 @@ def test_words_of_several_cases_tell_a_tile() -> None:
     assert telling_words([*tilings, (9, 0, 777)]) == (9, 0, 777, 64, 500)
 
 
+@pytest.mark.parametrize(("name", "most"), [("rnn_tanh", 64.0), ("sin", 4096.0)])
+def test_no_value_is_about_numbers_at_which_no_digit_remains(name: str, most: float) -> None:
+    task = make_task("softmax")
+    (node,) = task.graph.nodes
+    limited = evolve(task, graph=evolve(task.graph, nodes=(evolve(node, op=f"aten.{name}.default"),)))
+    known = Landmarks((7, 65535), values=(0.5, 3.0, 5000.0, 1e20), own_values=(0.125, 1e9))
+    drawn = small_cases(limited, Draw("0" * 32), known, (), CORES)
+    told = [plan.distribution.partition("@")[2] for plan in drawn]
+    near = {float(number) for words in told for number in words.split(",") if number}
+    assert {0.5, 3.0, 0.125} <= near and max(near) <= most
+
+
 def test_small_cases_are_small() -> None:
     task = make_task("softmax")
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})

@@ -93,7 +93,7 @@ def test_operations_are_asked_where_digits_remain(name: str) -> None:
     limited = evolve(task, graph=evolve(task.graph, nodes=(node,)))
 
     def scales(task: KernelTask) -> set[int]:
-        limits = mixture._limits(task)
+        limits = mixture.limits_of(task)
         return {mixture.LARGE.drawn("float32", limits, Random(seed)).scale for seed in range(20)}
 
     assert scales(limited) == {mixture.LIMITS[name][1]}

@@ -30,7 +30,7 @@ from evokernel_core.verifier.gates.cases import (
     total_bytes,
     total_products,
 )
-from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, narrowest
+from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
 
 SMALL_CASES = 13
 """Cases about sizes."""
@@ -201,13 +201,17 @@ def _hints(task: KernelTask, known: Landmarks, tiling: Sequence[int], cores: int
 
 
 def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str]:
-    """How inputs are drawn in the cases of values."""
-    wholes = [float(size) for size in dict.fromkeys(known.sizes)]
-    named = _some(known.values, numbers) or _some(wholes, numbers)
-    for chosen in (named, _some(known.own_values, numbers), named):
+    """How inputs are drawn in the cases of values: about numbers at which the graph keeps digits."""
+    most = 2.0 ** limits_of(task)[1]
+    values, own, wholes = (
+        [float(value) for value in pool if abs(value) <= most]
+        for pool in (known.values, known.own_values, dict.fromkeys(known.sizes))
+    )
+    named = _some(values, numbers) or _some(wholes, numbers)
+    for chosen in (named, _some(own, numbers), named):
         if chosen:
             yield str(Values("normal", near=chosen))
-    large = [value for value in known.values if abs(value) >= _SWALLOWING]
+    large = [value for value in values if abs(value) >= _SWALLOWING]
     if large and narrowest(task) == "float16":
         # Subnormal numbers are few: in one case all are of the magnitude that a sum with the number swallows.
         exponent = round(math.log2(abs(numbers.choice(large)))) - 20

@@ -73,7 +73,8 @@ they are all large, and in half types they have no number. Of gates it decides o
 the terms of their sums are large and cancel."""
 
 
-def _limits(task: KernelTask) -> tuple[int, int]:
+def limits_of(task: KernelTask) -> tuple[int, int]:
+    """The exponents of two between which a graph keeps digits."""
     limits = [LIMITS[name] for node in task.graph.nodes if (name := node.op.split(".")[1]) in LIMITS]
     lows, highs = zip((-127, 127), *limits, strict=True)
     return max(lows), min(highs)
@@ -273,7 +274,7 @@ def narrowest(task: KernelTask) -> str:
 
 def magnitudes(task: KernelTask, numbers: Random) -> list[str]:
     """One case each that is wholly tiny, wholly large, and far from 0."""
-    dtype, limits = narrowest(task), _limits(task)
+    dtype, limits = narrowest(task), limits_of(task)
     return [str(choice.drawn(dtype, limits, numbers)) for choice in (TINY, LARGE, OFFSET)]
 
 
