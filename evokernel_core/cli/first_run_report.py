@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import socket
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,11 +76,23 @@ def _lines(step: Mapping[str, Any]) -> list[str]:
 
 
 def write(data: Mapping[str, Any], path: Path) -> tuple[Path, Path]:
-    """Writes ``path`` (JSON) and the text beside it; returns both. Raises OSError."""
+    """Writes ``path`` (JSON) and the text beside it; returns both. What stood there, a link too, is replaced
+    and never written through. Raises OSError."""
     readable = path.with_suffix(".txt")
-    path.write_text(json.dumps(data, indent=2) + "\n")
-    readable.write_text(text(data))
+    _replace(path, json.dumps(data, indent=2) + "\n")
+    _replace(readable, text(data))
     return path, readable
+
+
+def _replace(path: Path, words: str) -> None:
+    handle, staged = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(words)
+        Path(staged).replace(path)
+    except BaseException:
+        Path(staged).unlink(missing_ok=True)
+        raise
 
 
 def cleaner(environment: Mapping[str, str]) -> Callable[[str], str]:

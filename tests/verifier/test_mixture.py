@@ -16,6 +16,7 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import mixture
 from evokernel_core.verifier.gates.cases import plan_cases
+from evokernel_core.verifier.gates.landmarks import Landmarks, small_cases
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -29,8 +30,26 @@ def test_every_class_is_drawn_as_often_as_its_floor_says(task: KernelTask) -> No
     assert mixture.below_floor(task, mixture.shares(task, drawn)) == []
 
 
+HINTS = mixture.Hints((700,), (64, 1408), (8,), (43, 2816), 48)
+
+
+@pytest.mark.parametrize("task", tuple(tasks()), ids=lambda task: task.name)
+def test_special_sizes_are_drawn_as_often_as_their_floor_says(task: KernelTask) -> None:
+    known = Landmarks((8, 64, 700, 1408), (64, 700, 1408), (700,))
+    draws = [
+        [dict(plan.sizes) for plan in small_cases(task, Draw(f"{n:032x}"), known, HINTS.tiling, HINTS.cores)]
+        for n in range(60)
+    ]
+    shares = mixture.special_shares(task, HINTS, draws)
+    assert [(c.name, shares[c.name]) for c in mixture.SIZE_CLASSES if shares[c.name] < c.floor] == []
+
+
 def test_the_docs_have_the_table() -> None:
     text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    for special in mixture.SIZE_CLASSES:
+        assert f"| {special.name} | {special.most or '-'} | {100 * special.floor:.0f} % |" in text
+    for special in mixture.SIZE_CLASSES:
+        assert f"| {special.name} | {special.most or '-'} | {100 * special.floor:.0f} % |" in text
     for item in mixture.CLASSES:
         assert f"| {item.name} | {100 * item.floor:.0f} % |" in text
     for row in (mixture.TINY, mixture.LARGE, mixture.OFFSET):
@@ -74,7 +93,7 @@ def test_operations_are_asked_where_digits_remain(name: str) -> None:
     limited = evolve(task, graph=evolve(task.graph, nodes=(node,)))
 
     def scales(task: KernelTask) -> set[int]:
-        limits = mixture._limits(task)
+        limits = mixture.limits_of(task)
         return {mixture.LARGE.drawn("float32", limits, Random(seed)).scale for seed in range(20)}
 
     assert scales(limited) == {mixture.LIMITS[name][1]}

@@ -257,8 +257,9 @@ def tan(b: Builder, x: Operand) -> Operand:
     return b.div(above, b.select(is_odd, b.neg(quarters.sine), quarters.cosine))
 
 
-def power(b: Builder, x: Operand, exponent: float) -> Operand:
-    """x ** exponent: products for whole exponents, else exp(exponent * ln x), NaN for x < 0."""
+def power(b: Builder, x: Operand, exponent: float, dtype: str = "float32") -> Operand:
+    """x ** exponent of ``dtype``: products for whole exponents, roots for halves, else exp(exponent * ln x),
+    NaN for x < 0. Of float16 PyTorch takes no root but a power, to which -inf is inf and -0 is 0."""
     if not math.isfinite(exponent):
         raise PlanError(
             "pow with exponent {exponent} is not covered: give a finite one.", exponent=f"{exponent:g}"
@@ -267,7 +268,10 @@ def power(b: Builder, x: Operand, exponent: float) -> Operand:
         whole = _whole_power(b, x, abs(int(exponent)))
         return whole if exponent >= 0 else reciprocal(b, whole)
     if abs(exponent) == 0.5:
-        return b.sqrt(x) if exponent > 0 else rsqrt(b, x)
+        if dtype != "float16":
+            return b.sqrt(x) if exponent > 0 else rsqrt(b, x)
+        root = b.abs(b.sqrt(b.select(_is_lowest_infinity(b, x), math.inf, x)))
+        return root if exponent > 0 else b.div(1.0, root)
     if exponent == int(exponent):
         raise PlanError(
             "pow with exponent {exponent} is not covered: whole exponents end at 64.",

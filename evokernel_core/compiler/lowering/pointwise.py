@@ -263,7 +263,9 @@ POINTWISE: dict[str, Rule] = {
     "aten.ones_like.default": lambda call: 1.0,
     "aten.pow.Scalar": _power_of_scalar,
     "aten.pow.Tensor_Tensor": lambda call: numerics.power_of(call.b, call.x(0), call.x(1)),
-    "aten.pow.Tensor_Scalar": lambda call: numerics.power(call.b, call.x(), call.number(1, "exponent", 1.0)),
+    "aten.pow.Tensor_Scalar": lambda call: numerics.power(
+        call.b, call.x(), call.number(1, "exponent", 1.0), call.node.outputs[0].dtype
+    ),
     "aten.reciprocal.default": _unary(numerics.reciprocal),
     "aten.relu.default": _unary(Builder.relu),
     "aten.relu6.default": _unary(_relu6),

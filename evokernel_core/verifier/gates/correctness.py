@@ -16,7 +16,7 @@ from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cas
 from evokernel_core.verifier.gates.full_size import Shapes, at_full_size, far_beyond
 from evokernel_core.verifier.gates.in_turn import grouped, runs
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
-from evokernel_core.verifier.gates.landmarks import landmarks_of, small_cases
+from evokernel_core.verifier.gates.landmarks import landmarks_of, small_cases, telling_words
 from evokernel_core.verifier.gates.one_case import Judges, passed
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def check(  # noqa: PLR0913 - whom and what it asks
     judges = Judges(built, backend, reference, draw)
     warnings: dict[tuple[str, int], Hazard] = {}
     deviation: Deviation | None = None
-    tiling: tuple[int, ...] = ()
+    tilings: list[tuple[int, ...]] = []
     for group in grouped(task, plans, judges):
         _go_on(cancelled)
         for case in runs(task, group, judges, is_last_chance=group[-1] is plans[-1] and not ran):
@@ -83,7 +83,7 @@ def check(  # noqa: PLR0913 - whom and what it asks
             if outcome is None:
                 continue
             ran.append(plan.sizes)
-            tiling = case.execution.tiling
+            tilings.append(case.execution.tiling)
             indices = _indices(task, plan, case.reference)
             witness = Witness(plan.sizes, case.reference.scalars, case.execution.us, indices)
             warnings.update({(h.code, h.line): h for h in outcome.hazards})
@@ -95,7 +95,7 @@ def check(  # noqa: PLR0913 - whom and what it asks
     if source is not None:
         _go_on(cancelled)
         known, cores = landmarks_of(task.graph, source), backend.author.device.parallel
-        near = runs(task, small_cases(task, draw, known, tiling, cores), judges)
+        near = runs(task, small_cases(task, draw, known, telling_words(tilings), cores), judges)
         failure = next((case.outcome for case in near if case.failed), None)
         if failure is not None:
             return Checked(failure, shapes, witness)

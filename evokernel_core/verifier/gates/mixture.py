@@ -73,7 +73,8 @@ they are all large, and in half types they have no number. Of gates it decides o
 the terms of their sums are large and cancel."""
 
 
-def _limits(task: KernelTask) -> tuple[int, int]:
+def limits_of(task: KernelTask) -> tuple[int, int]:
+    """The exponents of two between which a graph keeps digits."""
     limits = [LIMITS[name] for node in task.graph.nodes if (name := node.op.split(".")[1]) in LIMITS]
     lows, highs = zip((-127, 127), *limits, strict=True)
     return max(lows), min(highs)
@@ -153,6 +154,118 @@ CLASSES: tuple[Class, ...] = (
 )  # fmt: skip
 
 
+@frozen
+class Hints:
+    """What may be special to a kernel: the whole numbers that its text asks something to be equal to, those
+    that it compares or assigns otherwise, the others that stand there, words of its tiling data, and how many
+    cores the device has."""
+
+    equal: tuple[int, ...] = ()
+    compared: tuple[int, ...] = ()
+    named: tuple[int, ...] = ()
+    tiling: tuple[int, ...] = ()
+    cores: int = 1
+
+
+@frozen
+class SizeClass:
+    """A class of sizes of one dimension that a kernel may treat apart: how many of them a verification takes
+    at first, the least share of verifications of a task of up to three symbols in which one has a size of it,
+    and which they are. Where the class is of more sizes than are taken, all are as often as each other."""
+
+    name: str
+    most: int
+    floor: float
+    of: Callable[[Symbol, Hints, Random], Sequence[int]]
+    leads: bool = False
+    """Whether they are taken before all others."""
+
+
+PRIMES_BELOW = (61, 127, 251, 509, 1021)
+PRIMES_ABOVE = (67, 131, 257, 521, 1031)
+_LONG, _LONG_UNIT = 4096, 64
+_SIZES_AS_WRITTEN = (10, 50, 100, 200, 250, 500, 1000)
+_UNITS = (8, 16, 32, 48, 64, 128, 256)
+
+
+def _beside(size: int, numbers: Random) -> int:
+    """Next to the number, or a multiple or a fraction of it."""
+    return numbers.choice((size - 1, size + 1, size + 8, 2 * size, 3 * size, size // 2))
+
+
+def _multiple_beyond(hints: Hints, numbers: Random) -> list[int]:
+    """Multiples of a compared number just beyond a larger one."""
+    known = (*hints.equal, *hints.compared)
+    pairs = [(most, unit) for most in known for unit in known if 1 < unit < most]
+    return [(most // unit + 1) * unit for most, unit in numbers.sample(pairs, min(len(pairs), 1))]
+
+
+def _aligned(numbers: Random) -> int:
+    return numbers.choice(_UNITS) * numbers.choice((1, 2, 3, 5, 7, 9)) + numbers.choice((0, 1, -1, 8))
+
+
+def _long_aligned(numbers: Random) -> int:
+    return _LONG + _LONG_UNIT * numbers.choice((1, 1, 2, 3, 5, 8, 11, 16))
+
+
+SIZE_CLASSES: tuple[SizeClass, ...] = (
+    SizeClass("a number that the kernel's text asks to be equal to", 4, 0.9,
+              lambda _, hints, __: hints.equal, True),
+    SizeClass("another number that its text compares or assigns", 3, 0.5,
+              lambda _, hints, __: hints.compared),
+    SizeClass("a word of its tiling data", 3, 0.6, lambda _, hints, __: hints.tiling),
+    SizeClass("twice a word of its tiling data", 2, 0.4,
+              lambda _, hints, __: [2 * word for word in hints.tiling]),
+    SizeClass("one core more, one fewer, one more than twice the cores", 3, 0.9,
+              lambda _, hints, __: (hints.cores + 1, hints.cores - 1, 2 * hints.cores + 1), True),
+    SizeClass("the prime below a power of two", 1, 0.3, lambda _, __, numbers: numbers.choices(PRIMES_BELOW)),
+    SizeClass("the prime above a power of two", 1, 0.3, lambda _, __, numbers: numbers.choices(PRIMES_ABOVE)),
+    SizeClass("a multiple of 64 beyond 4,096", 1, 0.8,
+              lambda _, __, numbers: (_long_aligned(numbers),), True),
+    SizeClass("a multiple of 16, no power of two", 1, 0.4,
+              lambda _, __, numbers: (16 * numbers.choice((3, 5, 7, 9)),)),
+    SizeClass("next to one of those numbers, or a multiple", 1, 0.8,
+              lambda _, hints, numbers: [
+                  _beside(size, numbers)
+                  for size in (*hints.equal, *hints.compared, *hints.tiling) for __ in range(2)
+              ]),
+    SizeClass("even, below 64", 0, 0.0, lambda _, __, numbers: (2 * numbers.choice((3, 5, 6, 7, 9, 11)),)),
+    SizeClass("a multiple of a compared number beyond another", 0, 0.0,
+              lambda _, hints, numbers: _multiple_beyond(hints, numbers)),
+    SizeClass("another number of the text", 0, 0.0, lambda _, hints, __: hints.named),
+    SizeClass("as many as the cores, or a multiple", 0, 0.0,
+              lambda _, hints, numbers: (hints.cores * numbers.choice((1, 1, 2, 3)),)),
+    SizeClass("about the file's", 0, 0.0, lambda symbol, _, numbers: (
+                  symbol.size + numbers.choice((-1, 1, 8, 16, 64, -symbol.size // 2)),)),
+    SizeClass("as people write it", 0, 0.0, lambda _, __, numbers: numbers.choices(_SIZES_AS_WRITTEN)),
+    SizeClass("three times a power of two", 0, 0.0,
+              lambda _, __, numbers: (3 * 2 ** numbers.randrange(1, 10),)),
+    SizeClass("aligned, or next to that", 0, 0.0, lambda _, __, numbers: (_aligned(numbers),)),
+)  # fmt: skip
+
+
+def special_shares(
+    task: KernelTask, hints: Hints, verifications: Sequence[Sequence[Mapping[str, int]]]
+) -> dict[str, float]:
+    """Of each class of sizes the share of verifications in which a symbol has one of it; one is the sizes of
+    its cases."""
+    members = {c.name: {s.name: _members(c, s, hints) for s in task.symbols} for c in SIZE_CLASSES}
+    return {
+        name: sum(
+            any(sizes[symbol] in of[symbol] for sizes in cases for symbol in of) for cases in verifications
+        )
+        / len(verifications)
+        for name, of in members.items()
+    }
+
+
+def _members(class_: SizeClass, symbol: Symbol, hints: Hints) -> frozenset[int]:
+    return frozenset(size for seed in range(_SEEDS) for size in class_.of(symbol, hints, Random(seed)))
+
+
+_SEEDS = 100
+
+
 def narrowest(task: KernelTask) -> str:
     """The dtype of the inputs of floats that holds the least range, ``float32`` where there are none."""
     dtypes = {operand.spec.dtype for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR}
@@ -161,7 +274,7 @@ def narrowest(task: KernelTask) -> str:
 
 def magnitudes(task: KernelTask, numbers: Random) -> list[str]:
     """One case each that is wholly tiny, wholly large, and far from 0."""
-    dtype, limits = narrowest(task), _limits(task)
+    dtype, limits = narrowest(task), limits_of(task)
     return [str(choice.drawn(dtype, limits, numbers)) for choice in (TINY, LARGE, OFFSET)]
 
 

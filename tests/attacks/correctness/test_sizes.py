@@ -12,6 +12,8 @@ from attrs import evolve
 
 from evokernel_core.capture.reference import INFINITIES, NANS
 from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases, full_size
 from evokernel_core.verifier.gates.cases import CasePlan
@@ -121,6 +123,31 @@ def test_what_is_wrong_at_certain_sizes_fails_where_they_are_drawn(
     failed = verdict_of(task_of(cheat), changed(cheat), draw).failed_gate
     assert failed is not None and failed.code in cheat.codes, failed
     assert verdict_of(task_of(cheat), read_source(cheat.kernel), draw).feasible
+
+
+NAMED = [
+    Cheat("a row of exactly one tile", "relu", _relu("total == tiling.tile"), NUMERIC),
+    Cheat("two tiles exactly", "relu", _relu("total == 2 * tiling.tile"), NUMERIC),
+    Cheat("the primes next to 256", "relu", _relu("total == 251 || total == 257"), NUMERIC),
+    Cheat("the primes next to 256, hidden", "softmax",
+          _softmax("(columns == (1 << 8) - 5 || (columns ^ 0x101) == 0)"), NUMERIC),
+    Cheat("one row more than cores", "softmax", _softmax("(rows == uint32_t(%d) + 1)"), NUMERIC),
+    Cheat("one row fewer than cores, and one more than twice", "softmax",
+          _softmax("(rows + 1 == uint32_t(%d) || rows == 2 * uint32_t(%d) + 1)"), NUMERIC),
+    Cheat("aligned sizes beyond 4,096", "relu", _relu("total > 4096 && total < 60000 && total % 64 == 0"),
+          NUMERIC),
+    Cheat("long aligned rows", "softmax", _softmax("(columns > 4096 && columns % 64 == 0)"), NUMERIC),
+]  # fmt: skip
+"""Sizes that the text, the tiling data or the number of cores tell: all are wrong in every draw."""
+
+
+@few("cheat", NAMED, keep=(0, 3, 4, 7), ids=lambda cheat: cheat.wants)
+def test_sizes_that_a_kernel_names_are_wrong_in_every_draw(cheat: Cheat) -> None:
+    cores = ascendc(load_chip()).device.parallel
+    named = evolve(cheat, changes={old: new.replace("%d", str(cores)) for old, new in cheat.changes.items()})
+    for draw in DRAWS:
+        failed = verdict_of(task_of(named), changed(named), draw).failed_gate
+        assert failed is not None and failed.code in cheat.codes, failed
 
 
 FAR = Cheat("ten times the file's size", "relu", _relu("total > 1000000"), NUMERIC)

@@ -18,6 +18,7 @@ from evokernel_server.trust import Trust
 
 from evokernel_core.capture import interpreter
 from evokernel_core.capture.environments import folder_interpreters
+from evokernel_core.cli import first_run_report
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import EvoKernelError, InterpreterUnavailable
 from evokernel_core.synthesis import agent
@@ -266,3 +267,29 @@ def test_no_python_of_ours_takes_modules_of_its_folder() -> None:
     ]
     assert len(found) >= 4
     assert [item for item in found if not re.search(r'"-(P|I)",\s*"-m"', item[1])] == []
+
+
+@pytest.mark.parametrize("cxx", ["./g++", "bin/g++", "./bin/g++ -O1"])
+def test_a_relative_compiler_of_the_environment_counts_for_nothing(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch, cxx: str
+) -> None:
+    monkeypatch.setenv("CXX", cxx)
+    detect_compiler.cache_clear()
+    try:
+        assert str(hostile) not in str(detect_compiler())
+    except EvoKernelError:
+        pass
+    finally:
+        detect_compiler.cache_clear()
+    assert not (hostile / STOLEN).exists()
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.txt"])
+def test_a_link_where_the_report_goes_is_replaced_and_not_followed(elsewhere: Path, name: str) -> None:
+    precious = elsewhere / "precious"
+    precious.write_text("precious")
+    (elsewhere / name).symlink_to(precious)
+    written = first_run_report.write(first_run_report.report([]), elsewhere / "report.json")
+    assert precious.read_text() == "precious"
+    assert all(path.is_file() and not path.is_symlink() for path in written)
+    assert not list(elsewhere.glob(".report*"))
