@@ -44,7 +44,7 @@ may have for each byte of its limit."""
 FRACTAL = 16
 COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
-MOST_LARGER = 2
+MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
 MOST_NUMBERS = 12

@@ -174,6 +174,7 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
         return _failed(errors[0].code, _at_full_size(joined(told, "; "))), None
     if reason := implausible(task, backend.author.device, timing):
         return _failed("implausible", reason), None
+    baseline = backend.author.baseline(task)
     latency = Latency(
         us=timing.us,
         source=backend.latency_source,
@@ -182,7 +183,8 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
         pipes=timing.pipes,
         bottleneck=timing.bottleneck,
         roofline_us=backend.author.least_us(task),
-        baseline_us=backend.author.eager_us(task),
+        baseline_us=baseline.us,
+        baseline=baseline,
         lines=timing.lines,
         balance=timing.balance,
     )

@@ -213,7 +213,7 @@ SIZE_CLASSES: tuple[SizeClass, ...] = (
               lambda _, hints, __: hints.equal, True),
     SizeClass("another number that its text compares or assigns", 3, 0.5,
               lambda _, hints, __: hints.compared),
-    SizeClass("a word of its tiling data", 3, 0.6, lambda _, hints, __: hints.tiling),
+    SizeClass("a word of its tiling data", 3, 0.5, lambda _, hints, __: hints.tiling),
     SizeClass("twice a word of its tiling data", 2, 0.4,
               lambda _, hints, __: [2 * word for word in hints.tiling]),
     SizeClass("one core more, one fewer, one more than twice the cores", 3, 0.9,
@@ -222,7 +222,7 @@ SIZE_CLASSES: tuple[SizeClass, ...] = (
     SizeClass("the prime above a power of two", 1, 0.3, lambda _, __, numbers: numbers.choices(PRIMES_ABOVE)),
     SizeClass("a multiple of 64 beyond 4,096", 1, 0.8,
               lambda _, __, numbers: (_long_aligned(numbers),), True),
-    SizeClass("a multiple of 16, no power of two", 1, 0.4,
+    SizeClass("a multiple of 16, no power of two", 1, 0.35,
               lambda _, __, numbers: (16 * numbers.choice((3, 5, 7, 9)),)),
     SizeClass("next to one of those numbers, or a multiple", 1, 0.8,
               lambda _, hints, numbers: [
