@@ -227,14 +227,15 @@ def _unquoted(rows: Rows) -> Rows:
 
 
 def _lost(planned: Sequence[Row], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Offers of a plan that ``synth`` neither tries nor leaves for one that it tries on the same lines, and
-    refusals that the plan does not have."""
+    """Offers of a plan with a gain that ``synth`` neither tries nor leaves for one that it tries on the same
+    lines, and refusals that the plan lacks. What gains nothing is left for kernels of what it calls."""
     tried = {row["id"] for row in rows if row["status"] != "unsupported"}
     refused = {(row["id"], row["reason"]) for row in rows if row["status"] == "unsupported"}
     offers = {row.id: row for row in planned if row.figures}
     lines = [offers[id].lines for id in tried & offers.keys()]
     for row in offers.values():
-        if not any(first <= row.lines[1] and row.lines[0] <= last for first, last in lines):
+        is_near = any(first <= row.lines[1] and row.lines[0] <= last for first, last in lines)
+        if row.figures[-1] > 0 and not is_near:
             yield f"synth: does not try {row}"
     for id, reason in sorted(refused - {(row.id, row.reason) for row in planned}):
         yield f"synth: refuses {id}: {reason}"
