@@ -1,7 +1,7 @@
 """What the product models for eager PyTorch and for a vendor's calls, beside published times of real chips.
 
     python -m benchmarks.eager --rows FILE --kernelbench DIR --suite DIR [--tasks DIR] [--json OUT]
-                               [--picture OUT.svg] [--page OUT.md] [--fit]
+                               [--picture OUT.svg] [--page OUT.md] [--catalogue OUT] [--fit]
 
 FILE has a row for each measured case (benchmarks/silicon/rows.py). ``--kernelbench``: the folder with the
 levels' folders of the commit that was measured; ``--suite``: a checkout of the operators' suite. Each row's
@@ -39,24 +39,29 @@ from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.accuracy import eager_spread, error_of_quotient
+from evokernel_core.hardware.ascend.calls import operations
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.eager import eager_us, fused_us
-from evokernel_core.synthesis.offers import gain_of, is_winner
+from evokernel_core.synthesis.offers import gain_of
 from evokernel_core.targets.ascendc.target import ASCENDC
 
 _PARTS, _SEED = 4, 38
+_LEAST_ROWS = 10
 WORTH = 1.19
 """How many times as fast a kernel is that should not be missed."""
 
 
 @frozen
 class Compared:
-    """Microseconds: measured, as modelled, and of our first draft; None where none is written."""
+    """Microseconds: measured, as modelled, and of our first draft; None where none is written. ``kind``: the
+    category of the task."""
 
     row: Row
     category: str
     modelled: float
     ours: float | None
+    kind: str = ""
 
     @property
     def factor(self) -> float:
@@ -64,7 +69,8 @@ class Compared:
 
     @property
     def is_offered(self) -> bool:
-        return self.ours is not None and is_winner(gain_of(self.modelled, self.ours), "modelled")
+        error = error_of_quotient(eager_spread(self.kind)[0])
+        return self.ours is not None and gain_of(self.modelled, self.ours) > error
 
 
 def main() -> int:
@@ -96,6 +102,8 @@ def main() -> int:
     if args.picture:
         points = (Point(item.row.us, item.modelled, "fitted", item.row.id) for item in compared)
         draw(points, args.picture)
+    if args.catalogue:
+        args.catalogue.write_text(json.dumps(catalogue(pairs), indent=0, sort_keys=True) + "\n")
     if args.page:
         args.page.write_text(page(compared, left_out, summary))
     return 0
@@ -110,6 +118,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--page", type=Path)
+    parser.add_argument(
+        "--catalogue", type=Path, help="write the measured times of tasks as the product reads them"
+    )
     parser.add_argument("--fit", action="store_true")
     return parser.parse_args()
 
@@ -160,7 +171,7 @@ def compare(row: Row, task: KernelTask | str) -> Compared | str:
     if modelled <= 0:
         return "its graph computes nothing"
     category = row.op if row.is_operator else f"{row.level} {task.op_category}"
-    return Compared(row, category, modelled, _draft_us(task, row))
+    return Compared(row, category, modelled, _draft_us(task, row), task.op_category)
 
 
 def modelled_us(row: Row, task: KernelTask, chip: Chip) -> float:
@@ -187,7 +198,8 @@ def summarised(compared: Sequence[Compared], pairs: Sequence[Pair]) -> dict[str,
     )
     return {
         **_statistics(compared), "wrong_offers": wrong, "missed_offers": missed,
-        "by_category": by, "constants": _constants(compared, pairs) if compared else {},
+        "by_category": by, "spread": _spread(compared),
+        "constants": _constants(compared, pairs) if compared else {},
     }  # fmt: skip
 
 
@@ -209,12 +221,38 @@ def _statistics(compared: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
+def _spread(compared: Sequence[Compared]) -> Mapping[str, Sequence[float]]:
+    """By category of the tasks, between which factors of the model half of the measured figures lie; those of
+    ten rows and more, and of all."""
+    ratios: dict[str, list[float]] = {"all": [item.row.us / item.modelled for item in compared]}
+    for item in compared:
+        ratios.setdefault(item.kind, []).append(item.row.us / item.modelled)
+    enough = {kind: values for kind, values in sorted(ratios.items()) if len(values) >= _LEAST_ROWS}
+    return {kind: _quartiles(values) for kind, values in enough.items()}
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float]:
+    low, _, high = statistics.quantiles(map(math.log, values), n=4, method="inclusive")
+    return round(math.exp(low), 2), round(math.exp(high), 2)
+
+
 def _constants(compared: Sequence[Compared], pairs: Sequence[Pair]) -> Mapping[str, Any]:
     """Of the first row's chip: each value, and how many rows it is behind."""
     chip = compared[0].row.chip
     names = {item.row.id for item in compared}
     rows = rows_behind([pair for pair in pairs if pair[0].id in names], chip, modelled_us)
     return {name: {"value": getattr(chip.eager, name), "rows": count} for name, count in rows.items()}
+
+
+def catalogue(pairs: Sequence[Pair]) -> Mapping[str, Mapping[str, tuple[float, str]]]:
+    """What ``hardware.ascend.measured`` reads: rows that are eager PyTorch, problems and calls of one
+    operation; what a vendor's fused call takes says nothing of the ops one by one."""
+    result: dict[str, dict[str, tuple[float, str]]] = {}
+    for row, task in pairs:
+        if not row.is_operator or len(operations(task.graph, task.sizes)) == 1:
+            source = f"{row.data['suite']}, {row.problem or row.op + ' ' + str(row.data['case'])}"
+            result.setdefault(row.chip.name, {})[task.task_id] = (row.us, source)
+    return result
 
 
 # --- the constants
@@ -290,7 +328,11 @@ def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Map
         lines.append(f"| {name} | {' | '.join(map(str, figures))} |")
     lines += [
         "", f"Wrong offers: {summary['wrong_offers']}; missed: {summary['missed_offers']} (measured at least "
-        f"{WORTH} times our first draft, and not offered).", "", "## By category", "", *_table(summary), "",
+        f"{WORTH} times our first draft, and not offered). A kernel is offered where its gain "
+        "exceeds the errors of both figures.", "", "## By category", "", *_table(summary), "",
+        "## Intervals", "", "Half of the measured figures are between these factors of the modelled.", "",
+        "| category of the task | from | to |", "|---|---|---|",
+        *(f"| {kind} | {low} | {high} |" for kind, (low, high) in summary["spread"].items()), "",
         "## Not compared", "",
     ]  # fmt: skip
     by_reason = Counter((name.rpartition("_")[0], reason[:160]) for name, reason in left_out.items())

@@ -22,6 +22,7 @@ from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.installing import Package
 from evokernel_core.synthesis.offers import Offer, better_us, choose, gain_of, why_left_alone
@@ -36,7 +37,8 @@ class Row:
     that the region is, with its latency and whether that is modelled or measured. ``gain`` is the share
     that the best kernel saves of the better of the baseline and that function; with ``--plan``, what the
     kernel of ``estimate_us`` would save. ``left_alone``: verified, and not applied since it would gain too
-    little; the reason says so."""
+    little; the reason says so. ``baseline_source`` is how the baseline is known, with the row where it was
+    measured, and ``baseline_interval`` where half of what was measured of such ops lies."""
 
     id: str
     line: int
@@ -48,6 +50,8 @@ class Row:
     first_latency_us: float | None = None
     best_latency_us: float | None = None
     baseline_us: float | None = None
+    baseline_source: str | None = None
+    baseline_interval: tuple[float, float] | None = None
     roofline_us: float | None = None
     latency_source: str | None = None
     chip: str | None = None
@@ -78,7 +82,7 @@ class Row:
     "apply_",
     is_flag=True,
     help="Write packages beside the file and put the calls into it; a kernel whose gain is within the "
-    "model's own error takes --symbol or --line.",
+    "errors of its figures takes --symbol or --line.",
 )
 @click.option(
     "--plan",
@@ -281,7 +285,7 @@ def _planned(session: Session, offer: Offer) -> Row:
         return row
     return evolve(
         _with_rival(row, estimate.rival),
-        baseline_us=estimate.now_us,
+        **_baseline(estimate.now_us, estimate.baseline),
         roofline_us=estimate.bound_us,
         estimate_us=estimate.after_us,
         latency_source=estimate.source,
@@ -308,7 +312,7 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
     return evolve(
         _with_rival(row, rival),
         best_latency_us=latency.us,
-        baseline_us=latency.baseline_us,
+        **_baseline(latency.baseline_us, latency.baseline),
         roofline_us=latency.roofline_us,
         latency_source=source,
         gain=round(gain_of(better_us(latency.baseline_us, rival, source), latency.us), 4),
@@ -317,6 +321,27 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
         if left_alone
         else row.reason,
     )
+
+
+def _baseline(us: float, baseline: Baseline | None) -> dict[str, Any]:
+    if baseline is None:
+        return {"baseline_us": us}
+    word = baseline.word.value
+    return {
+        "baseline_us": us,
+        "baseline_source": f"{word}: {baseline.source}" if baseline.source else word,
+        "baseline_interval": (round(baseline.low_us, 3), round(baseline.high_us, 3)),
+    }
+
+
+def _eager(row: Row) -> str:
+    """The baseline with its word, or with its interval where it is modelled."""
+    if row.baseline_interval is None:
+        return figure(row.baseline_us)
+    if row.baseline_interval[0] == row.baseline_interval[1]:
+        return f"{figure(row.baseline_us)} {LatencySource.MEASURED.value}"
+    low, high = map(figure, row.baseline_interval)
+    return f"{figure(row.baseline_us)} ({low} to {high})"
 
 
 def _with_rival(row: Row, rival: Rival | None) -> Row:
@@ -350,7 +375,7 @@ def _plan_table(file: Path, rows: Iterable[Row]) -> Table:
     for row in rows:
         if row.status == RegionStatus.CANDIDATE:
             lines = str(row.line) if row.line == row.end_line else f"{row.line}-{row.end_line}"
-            figures = (figure(row.baseline_us), _vendor(row), figure(row.estimate_us))
+            figures = (_eager(row), _vendor(row), figure(row.estimate_us))
             add_row(
                 table, lines, row.op_category, *figures, f"{row.gain or 0.0:.0%}",
                 figure(row.roofline_us), row.symbol,
@@ -366,7 +391,7 @@ def _verified_table(file: Path, rows: Iterable[Row]) -> Table:
             latencies = [figure(us) for us in (row.first_latency_us, row.best_latency_us)]
             cells = (
                 str(row.attempts),
-                figure(row.baseline_us),
+                _eager(row),
                 _vendor(row),
                 *latencies,
                 f"{row.gain or 0.0:.0%}",

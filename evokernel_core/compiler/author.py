@@ -17,6 +17,7 @@ from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.domain.verdict import Baseline
 from evokernel_core.hardware.device import Device
 
 _OTHER_CUT = 0.95
@@ -96,9 +97,9 @@ class KernelAuthor:
         """The lines in which each kernel of a program stands: ``Target.lines_of_kernels``."""
         return self.planned(task, source.strategy).lines_of_kernels(source)
 
-    def eager_us(self, task: KernelTask) -> float:
-        """Modelled microseconds of the graph op by op, as PyTorch runs it."""
-        return self.target.eager_us(task, self.device)
+    def baseline(self, task: KernelTask) -> Baseline:
+        """The graph op by op, as PyTorch runs it: measured where that is known, else modelled."""
+        return self.target.baseline(task, self.device)
 
     def least_us(self, task: KernelTask) -> float:
         """Modelled lower bound in microseconds of any kernel of the task."""

@@ -21,7 +21,7 @@ from evokernel_core.compiler.planned_task import PlannedTask
 from evokernel_core.compiler.rewrites.writer import Rewrite
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateResult
+from evokernel_core.domain.verdict import Baseline, GateResult
 from evokernel_core.hardware.device import Device
 
 Pass = Callable[[KernelTask, Any], KernelTask]
@@ -87,8 +87,8 @@ class Target(Protocol):
         """Rules that a candidate must keep before anything of it is compiled or run. Raises BuildError where
         tools that read it fail."""
 
-    def eager_us(self, task: KernelTask, device: Device) -> float:
-        """Modelled microseconds of the same graph op by op, as PyTorch runs it on the device."""
+    def baseline(self, task: KernelTask, device: Device) -> Baseline:
+        """The same graph op by op, as PyTorch runs it on the device, measured where that is known."""
 
     def reachable_us(self, task: KernelTask, device: Device) -> float:
         """Modelled microseconds of a kernel without any waste: what refining can reach."""

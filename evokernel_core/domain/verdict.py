@@ -90,12 +90,30 @@ class LineTime:
 
 
 @frozen
+class Baseline:
+    """Microseconds of a graph op by op, as PyTorch runs it. ``source`` names the published row where ``us``
+    was measured, and is empty where it is modelled: then half of what was measured of the category lies
+    between ``low_us`` and ``high_us``."""
+
+    us: float
+    low_us: float
+    high_us: float
+    source: str = ""
+
+    @property
+    def word(self) -> LatencySource:
+        """How ``us`` is known."""
+        return LatencySource.MEASURED if self.source else LatencySource.MODELLED
+
+
+@frozen
 class Latency:
     """Microseconds of the full-size launch, with its source and chip.
 
     ``pipes`` are busy microseconds of the slowest core by pipe (S, V, MTE2, MTE3, ...).
-    ``roofline_us`` is the lower bound by bytes moved and operations; ``baseline_us`` is the latency
-    of the same graph run op by op, from the same source. ``lines`` are those that take most of the busiest
+    ``roofline_us`` is the lower bound by bytes moved and operations; ``baseline_us`` is the latency of the
+    same graph run op by op, ``baseline`` all that is known of it, None in earlier verdicts. ``lines``
+    are those that take most of the busiest
     pipes, and ``balance`` the mean time of all cores as a share of the slowest one's, 1 where nobody counted.
     """
 
@@ -109,6 +127,12 @@ class Latency:
     baseline_us: float
     lines: tuple[LineTime, ...] = ()
     balance: float = 1.0
+    baseline: Baseline | None = None
+
+    @property
+    def baseline_word(self) -> LatencySource:
+        """How ``baseline_us`` is known."""
+        return self.baseline.word if self.baseline else LatencySource.MODELLED
 
 
 @frozen

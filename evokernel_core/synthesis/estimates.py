@@ -52,13 +52,15 @@ class Estimator:
             if known is None:
                 raise
             planned = known.us
+        baseline = self.author.baseline(task)
         return Estimate(
-            now_us=self.author.eager_us(task),
+            now_us=baseline.us,
             after_us=known.us if known else planned,
             bound_us=self.author.least_us(task),
             chip=self.author.device.name,
             rival=self.rival(region),
             planned_us=planned if known else 0.0,
+            baseline=baseline,
         )
 
     def _best_known(self, task: KernelTask) -> Stored | None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import evolve, frozen
 
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.hardware.accuracy import MODEL_ERROR
+from evokernel_core.domain.verdict import Baseline, Latency, LatencySource
+from evokernel_core.hardware.accuracy import ANY_SPREAD, error_of_quotient
 from evokernel_core.vendor.rival import Rival
 
 
@@ -24,7 +24,8 @@ class Estimate:
 
     ``after_us`` is the best verified kernel's where there is one, whose schedule was estimated to take
     ``planned_us`` then, else the schedule's own estimate, and ``planned_us`` 0.
-    ``rival``: the function of torch_npu that computes the region as one operator.
+    ``rival``: the function of torch_npu that computes the region as one operator. ``baseline`` is all that is
+    known of ``now_us``.
     """
 
     now_us: float
@@ -34,6 +35,7 @@ class Estimate:
     source: str = LatencySource.MODELLED.value
     rival: Rival | None = None
     planned_us: float = 0.0
+    baseline: Baseline | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -62,12 +64,18 @@ class Estimate:
         given = self.rival.against(self.source) if self.rival else None
         if given is None:
             return False
-        return given <= self.after_us and is_winner(gain_of(self.now_us, given), self.source)
+        error = error_of_gain(self.now_us, self.baseline, None, self.source)
+        return given <= self.after_us and gain_of(self.now_us, given) > error
+
+    @property
+    def error(self) -> float:
+        """How much of the gain may be none."""
+        return error_of_gain(self.now_us, self.baseline, self.rival, self.source)
 
     @property
     def wins(self) -> bool:
         """Whether the kernel is offered and applied without being asked for by name."""
-        return is_winner(self.gain, self.source)
+        return self.gain > self.error
 
     @property
     def saved_us(self) -> float:
@@ -89,16 +97,26 @@ def better_us(now_us: float, rival: Rival | None, source: str) -> float:
     return now_us if given is None else min(now_us, given)
 
 
-def is_winner(gain: float, source: str) -> bool:
-    """Whether a gain is greater than the error of its figures: the model's, or none of measured ones."""
-    return gain > (MODEL_ERROR if source == LatencySource.MODELLED.value else 0.0)
+def error_of_gain(now_us: float, baseline: Baseline | None, rival: Rival | None, source: str) -> float:
+    """The share of a gain of a kernel of that source that may be none, by the errors of both figures; none of
+    measured ones. A vendor's operator is modelled as well as the ops one by one are."""
+    if source == LatencySource.MEASURED.value:
+        return 0.0
+    better = better_us(now_us, rival, source)
+    if rival is not None and rival.measured_us == better:
+        return error_of_quotient(1.0)
+    return error_of_quotient(baseline.low_us / baseline.us if baseline and baseline.us > 0 else ANY_SPREAD[0])
 
 
 def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
     """Why a verified kernel is not applied unasked, empty where it is."""
-    before = better_us(latency.baseline_us, rival, latency.source.value)
-    gain = gain_of(before, latency.us)
-    if is_winner(gain, latency.source.value):
+    source = latency.source.value
+    before = better_us(latency.baseline_us, rival, source)
+    gain, error = (
+        gain_of(before, latency.us),
+        error_of_gain(latency.baseline_us, latency.baseline, rival, source),
+    )
+    if gain > error:
         return ""
     result = f"{latency.us:.1f} us {latency.source.value} instead of {before:.1f} us"
     if rival is not None and before < latency.baseline_us:
@@ -106,7 +124,7 @@ def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
         result += f", {word} for {rival.name},"
     if gain <= 0 or latency.source is not LatencySource.MODELLED:
         return f"{result} is no gain"
-    return f"{result} gains {gain:.0%}, which is no more than the model's own error of {MODEL_ERROR:.0%}"
+    return f"{result} gains {gain:.0%}, which is no more than the error of the two figures, {error:.0%}"
 
 
 @frozen

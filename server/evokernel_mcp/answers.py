@@ -41,14 +41,16 @@ class RegionAnswer(BaseModel):
     category: str
     status: str = Field(description="candidate, or unsupported or needs_shapes with the reason.")
     reason: str = ""
-    now_us: float | None = Field(default=None, description="Modelled, op by op as PyTorch runs it.")
+    now_us: float | None = Field(default=None, description="Op by op as PyTorch runs it.")
+    now_source: str = Field(default="", description="modelled, or measured where a row was published.")
+    error: float | None = Field(default=None, description="How much of the gain may be none.")
     kernel_us: float | None = Field(
         default=None, description="Of the best verified kernel, else of the planned one."
     )
     bound_us: float | None = Field(default=None, description="No kernel can take less.")
     gain: float | None = Field(default=None, description="Share of the time that the kernel saves.")
     verified: bool = Field(default=False, description="Whether kernel_us is of a verified kernel.")
-    worth_it: bool = Field(default=False, description="Whether the gain exceeds the model's own error.")
+    worth_it: bool = Field(default=False, description="Whether the gain exceeds the error.")
     source: str = ""
     vendor: str = Field(default="", description="The function of torch_npu that computes the region.")
 
@@ -99,6 +101,7 @@ class LatencyAnswer(BaseModel):
     source: str
     chip: str
     baseline_us: float
+    baseline_source: str
     bound_us: float
     gain: float
     block_dim: int
@@ -296,6 +299,8 @@ def region_answer(offer: Offer) -> RegionAnswer:
         return known
     figures = {
         "now_us": round(estimate.now_us, 2),
+        "now_source": estimate.baseline.word.value if estimate.baseline else estimate.source,
+        "error": round(estimate.error, 4),
         "kernel_us": round(estimate.after_us, 2),
         "bound_us": round(estimate.bound_us, 2),
         "gain": round(estimate.gain, 4),
@@ -414,6 +419,7 @@ def _latency(latency: Latency) -> LatencyAnswer:
         source=latency.source.value,
         chip=latency.chip,
         baseline_us=round(latency.baseline_us, 3),
+        baseline_source=latency.baseline_word.value,
         bound_us=round(latency.roofline_us, 3),
         gain=round(gain_of(latency.baseline_us, latency.us), 3),
         block_dim=latency.block_dim,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.hardware.accuracy import MODEL_ERROR
+from evokernel_core.hardware.accuracy import error_of_quotient
 from tests import warm
 
 pytestmark = pytest.mark.usefixtures("warm_torch")
@@ -154,6 +154,11 @@ def test_wrong_usage(model: Path, tmp_path: Path, arguments: list[str], message:
     assert message in done.stderr
 
 
+def error_of(row: dict[str, Any]) -> float:
+    assert row["baseline_source"] == "modelled"
+    return error_of_quotient(row["baseline_interval"][0] / row["baseline_us"])
+
+
 def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     path = tmp_path / "plain.py"
     path.write_text("import torch\n\n\n# evokernel: x=f32[4096,4096]\ndef f(x):\n    return x + 1.0\n")
@@ -162,7 +167,7 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     (row,) = regions(done)
     assert done.returncode == 0, done.stderr
     assert (row["status"], row["left_alone"], row["kernel_dir"]) == ("verified", True, None)
-    assert row["gain"] <= MODEL_ERROR
+    assert row["gain"] <= error_of(row)
     assert row["reason"].startswith("Left alone: ")
     assert path.read_text() == before
     shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply").stdout
@@ -194,7 +199,7 @@ def test_a_kernel_has_to_beat_the_vendors_operator(tmp_path: Path) -> None:
     assert row["vendor_us"] < row["baseline_us"]
     better = min(row["vendor_us"], row["baseline_us"])
     assert row["gain"] == pytest.approx(1 - row["best_latency_us"] / better, abs=1e-3)
-    assert row["left_alone"] == (row["gain"] <= MODEL_ERROR)
+    assert row["left_alone"] == (row["gain"] <= error_of(row))
     assert row["left_alone"] == (path.read_text() == NORM)
     assert not row["left_alone"] or "torch_npu.npu_rms_norm" in row["reason"]
     shown = run(tmp_path / "home", "synth", path, "--budget", "1").stdout

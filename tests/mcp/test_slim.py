@@ -46,7 +46,8 @@ def test_what_is_required_stays_though_it_is_empty() -> None:
     told = slim(answers.OutputAnswer, name="z", elements=0, min=None, max=None, not_finite=0, first=[])
     assert told == {"name": "z", "elements": 0, "min": None, "max": None, "not_finite": 0, "first": []}
     latency = slim(
-        answers.LatencyAnswer, us=1.0, source="modelled", chip="c", baseline_us=2.0, bound_us=0.0, gain=0.0,
+        answers.LatencyAnswer, us=1.0, source="modelled", chip="c", baseline_us=2.0,
+        baseline_source="modelled", bound_us=0.0, gain=0.0,
         block_dim=1, pipes={}, bottleneck="",
     )  # fmt: skip
     assert latency["pipes"] == {} and latency["bottleneck"] == "" and "hot_lines" not in latency

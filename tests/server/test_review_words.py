@@ -245,7 +245,8 @@ def test_the_data_are_those_of_the_contract() -> None:
         "kernel", "installed", "vendor", "files", "parts",
     }  # fmt: skip
     assert set(data["kernel"]) == {
-        "sourceId", "strategy", "us", "source", "chip", "baselineUs", "boundUs", "bottleneck", "pipes",
+        "sourceId", "strategy", "us", "source", "chip", "baselineUs", "baseline", "baselineSource", "boundUs",
+        "bottleneck", "pipes",
         "verifier", "gates", "inputs", "error",
     }  # fmt: skip
     assert data["kernel"]["sourceId"] == SOURCE.source_id

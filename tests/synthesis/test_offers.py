@@ -10,12 +10,18 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.region import Region, RegionStatus, Span
-from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.hardware.accuracy import MODEL_ERROR
+from evokernel_core.domain.verdict import Baseline, Latency, LatencySource
+from evokernel_core.hardware.accuracy import (
+    ANY_SPREAD,
+    EAGER_SPREAD,
+    MODEL_ERROR,
+    eager_spread,
+    error_of_quotient,
+)
 from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side, why_left_alone
 from tests.synthesis.conftest import make_task
 
-ERROR = 100 * MODEL_ERROR
+ERROR = 100 * error_of_quotient(ANY_SPREAD[0])
 """What a saving of 100 microseconds has to exceed."""
 
 
@@ -105,8 +111,8 @@ def test_the_same_kernel_is_no_choice(number: int, lines: tuple[int, int], expec
 @pytest.mark.parametrize(
     ("now", "after", "source", "wins"),
     [
-        (100.0, 100.0 * (1 - MODEL_ERROR) - 0.1, "modelled", True),
-        (100.0, 100.0 * (1 - MODEL_ERROR) + 0.1, "modelled", False),
+        (100.0, 100.0 - ERROR - 0.1, "modelled", True),
+        (100.0, 100.0 - ERROR + 0.1, "modelled", False),
         (100.0, 99.0, "measured", True),
         (100.0, 101.0, "measured", False),
         (100.0, 130.0, "modelled", False),
@@ -131,3 +137,29 @@ def test_what_a_program_displaces_is_left_to_offer() -> None:
     single = [offer("a", (1, 1), 20), offer("x", (2, 2), None)]
     (found,) = choose(side_by_side(single, [offer("ax", (1, 2), 22)]))
     assert [item.region.id for item in found.instead] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "after", "wins"),
+    [
+        (Baseline(100.0, 97.0, 120.0), 84.0, True),
+        (Baseline(100.0, 69.0, 111.0), 84.0, False),  # a category whose figures are known worse
+        (Baseline(100.0, 69.0, 111.0), 60.0, True),
+        (Baseline(100.0, 100.0, 100.0, "a row"), 85.0, True),  # measured: the kernel's own error is left
+        (Baseline(100.0, 100.0, 100.0, "a row"), 87.0, False),
+    ],
+)
+def test_what_is_offered_follows_from_both_errors(baseline: Baseline, after: float, wins: bool) -> None:
+    estimate = Estimate(100.0, after, 1.0, "ascend910b1", baseline=baseline)
+    assert estimate.wins == wins
+    latency = Latency(
+        after, LatencySource.MODELLED, "ascend910b1", 1, (), "MTE2", 1.0, 100.0, baseline=baseline
+    )
+    assert (why_left_alone(latency) == "") == wins
+
+
+@pytest.mark.parametrize("category", [*EAGER_SPREAD, "loss", "no such category"])
+def test_a_figure_lies_in_its_own_interval(category: str) -> None:
+    low, high = eager_spread(category)
+    assert 0 < low <= 1.0 <= high
+    assert error_of_quotient(1.0) <= error_of_quotient(low) < 1.0

@@ -116,7 +116,7 @@ function figures(item: DashboardKernel): Markup {
   const times = comparable ? ` (${t("{0} times as fast", (before / now).toFixed(MOST_DIGITS))})` : "";
   return html`<dl class="facts">
     ${fact(t("Latency"), `${microseconds(now)} ${sourceWords(item.source)}${times}`)}
-    ${before === undefined ? NONE : fact(t("Op by op"), `${microseconds(before)} ${sourceWords("modelled")}`)}
+    ${before === undefined ? NONE : fact(t("Op by op"), `${microseconds(before)} ${sourceWords(item.baselineSource)}`)}
     ${item.boundUs === undefined ? NONE : fact(t("Bound"), `${microseconds(item.boundUs)} ${sourceWords("modelled")}`)}
     ${item.bottleneck === "" ? NONE : fact(t("What binds it"), item.bottleneck)}
     ${fact(t("Chip"), item.chip)}

@@ -32,6 +32,7 @@ export interface DashboardKernel {
   readonly source: string;
   readonly chip: string;
   readonly baselineUs: number | undefined;
+  readonly baselineSource: string;
   readonly boundUs: number | undefined;
   readonly bottleneck: string;
   readonly verifier: string;
@@ -139,6 +140,7 @@ function readKernel(kernel: Data): DashboardKernel {
     source: text(kernel["source"]),
     chip: text(kernel["chip"]),
     baselineUs: figure(kernel["baselineUs"]),
+    baselineSource: text(kernel["baselineSource"]) || "modelled",
     boundUs: figure(kernel["boundUs"]),
     bottleneck: text(kernel["bottleneck"]),
     verifier: text(kernel["verifier"]),

@@ -60,11 +60,11 @@ function sections(review: Review): string[] {
 /** `412 µs → 35.2 µs modelled, 11.7×`. */
 function lead(review: Review): string {
   const { kernel, installed } = review;
-  const now = { us: kernel.baselineUs, source: "modelled" };
+  const now = { us: kernel.baselineUs, source: kernel.baselineSource };
   const before = isDecidable(review) ? (installed ?? now) : now;
   const same = before.source === kernel.source;
-  // Figures of different sources give no ratio.
-  const ratio = same && before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
+  // Two kernels of different sources give no ratio; a measured PyTorch may stand over a modelled kernel.
+  const ratio = (same || (before === now && kernel.source === "modelled")) && before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
   const was = `${figure(before.us)}${same ? "" : ` ${escape(sourceWord(before.source))}`}`;
   return `${was} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${ratio}`;
 }
@@ -88,8 +88,8 @@ function link(command: string, words: string, look = "", argument?: unknown): st
 /** Rows of name, latency and where the figure is from, drawn to one scale. */
 export function latencyRows({ kernel, installed, vendor }: Review): [string, number, string][] {
   const rows: [string, number, string][] = [
-    // What the operations cost one by one, and the bound by bytes and operations, no chip has measured.
-    [t("Op by op now"), kernel.baselineUs, "modelled"],
+    // The bound by bytes and operations no chip has measured.
+    [t("Op by op now"), kernel.baselineUs, kernel.baselineSource],
     ...(vendor === undefined ? [] : [[vendor.name, vendor.us, vendor.source] as [string, number, string]]),
     ...(installed === undefined || installed.sourceId === kernel.sourceId ? [] : [[t("Installed kernel"), installed.us, installed.source] as [string, number, string]]),
     [t("This kernel"), kernel.us, kernel.source],
@@ -107,7 +107,9 @@ function latencies(review: Review): string {
   );
   const head = `<tr><th scope="col">${escape(t("What"))}</th><th scope="col" class="number">${escape(t("Time"))}</th><th scope="col">${escape(t("Source"))}</th><th aria-hidden="true"></th></tr>`;
   const chip = review.kernel.chip === "" ? "" : ` · ${review.kernel.chip}`;
-  return section(`${t("Latency")}${chip}`, `<table>${head}${cells.join("")}</table>`);
+  const { baseline } = review.kernel;
+  const interval = baseline === "" ? "" : `<p class="quiet">${escape(t("Op by op now"))}: ${escape(baseline)}</p>`;
+  return section(`${t("Latency")}${chip}`, `<table>${head}${cells.join("")}</table>${interval}`);
 }
 
 function pipes(kernel: KernelFacts): string {

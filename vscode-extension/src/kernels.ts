@@ -18,6 +18,7 @@ export interface Kernel {
 export interface Latency {
   readonly us: number;
   readonly baselineUs: number;
+  readonly baselineSource: string;
   readonly rooflineUs: number;
   /** `modelled` or `measured`; a figure is never shown without it. */
   readonly source: string;
@@ -73,6 +74,7 @@ function readLatency(data: unknown): Latency | undefined {
   return {
     us,
     baselineUs: figure(latency["baseline_us"]),
+    baselineSource: words(record(latency["baseline"])?.["source"]) === "" ? "modelled" : "measured",
     rooflineUs: figure(latency["roofline_us"]),
     source: words(latency["source"]),
     chip: words(latency["chip"]),
@@ -113,7 +115,7 @@ export function sourceWord(source: string): string {
 /** Evidence, one fact a line. */
 export function evidence(kernel: Kernel): string[] {
   const { latency } = kernel;
-  const before = latency !== undefined && latency.baselineUs > 0 ? `${t("op by op {0} µs", digits(latency.baselineUs))} ${sourceWord("modelled")}` : "";
+  const before = latency !== undefined && latency.baselineUs > 0 ? `${t("op by op {0} µs", digits(latency.baselineUs))} ${sourceWord(latency.baselineSource)}` : "";
   const bound = latency !== undefined && latency.rooflineUs > 0 ? `${t("bound {0} µs", digits(latency.rooflineUs))} ${sourceWord("modelled")}` : "";
   return [
     latencyLine(kernel),

@@ -29,6 +29,9 @@ export interface KernelFacts {
   readonly source: string;
   readonly chip: string;
   readonly baselineUs: number;
+  /** How the baseline is known, and in words with its interval or its row. */
+  readonly baselineSource: string;
+  readonly baseline: string;
   readonly boundUs: number;
   readonly bottleneck: string;
   /** Share of the time in which each pipe is busy, from 0 to 1. */
@@ -159,6 +162,8 @@ function readKernel(value: unknown): KernelFacts | undefined {
     source: text(data["source"]),
     chip: text(data["chip"]),
     baselineUs: number(data["baselineUs"]),
+    baselineSource: text(data["baselineSource"]) || "modelled",
+    baseline: text(data["baseline"]),
     boundUs: number(data["boundUs"]),
     bottleneck: text(data["bottleneck"]),
     pipes: shares(data["pipes"]),

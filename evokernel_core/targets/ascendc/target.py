@@ -17,9 +17,11 @@ from evokernel_core.compiler.rewrites.recurrent import rewrites_with
 from evokernel_core.compiler.target import Passes
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateResult
+from evokernel_core.domain.verdict import Baseline, GateResult
+from evokernel_core.hardware.accuracy import eager_spread
 from evokernel_core.hardware.ascend import eager
 from evokernel_core.hardware.ascend.chip import Chip, chip_of, load_chip
+from evokernel_core.hardware.ascend.measured import measured_eager
 from evokernel_core.hardware.device import Device
 from evokernel_core.targets.ascendc import neighbours, programs
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
@@ -85,8 +87,13 @@ class AscendC:
 
         return audit(task, source)
 
-    def eager_us(self, task: KernelTask, device: Device) -> float:
-        return eager.eager_us(task, chip_of(device))
+    def baseline(self, task: KernelTask, device: Device) -> Baseline:
+        row = measured_eager(task, chip_of(device))
+        if row is not None:
+            return Baseline(row.us, row.us, row.us, row.source)
+        us = eager.eager_us(task, chip_of(device))
+        low, high = eager_spread(task.op_category)
+        return Baseline(us, low * us, high * us)
 
     def reachable_us(self, task: KernelTask, device: Device) -> float:
         return eager.reachable_us(task, chip_of(device))

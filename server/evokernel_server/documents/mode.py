@@ -7,7 +7,6 @@ from pathlib import Path
 
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
-from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_server.documents.status_line import Mode
 from evokernel_server.documents.workspace import Document, FileProblem, Tracked
 from evokernel_server.offers.overlaps import REPLACEABLE
@@ -128,8 +127,7 @@ def _leading(document: Document) -> Iterator[str]:
 
 def _why_nothing(document: Document) -> str:
     if document.regions(*REPLACEABLE):
-        error = f"{MODEL_ERROR:.0%}"
-        return _("no kernel is modelled to gain more than the model's own error of {error}.", error=error)
+        return _("no kernel is modelled to gain more than the error of its figures.")
     unsupported = document.regions(RegionStatus.UNSUPPORTED)
     return (
         unsupported[0].region.reason if unsupported else _("no code that a kernel could replace was found.")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.offers.pending import Offer, gain, microseconds
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, many, source_word, sourced
@@ -75,7 +74,7 @@ def _gained(offer: Offer) -> str:
     if offer.old is None:
         return _(
             "A kernel for {what} in {where} is ready: {new} {source} on {chip}, the ops one by one {old}.",
-            old=sourced(microseconds(offer.new.baseline_us), LatencySource.MODELLED.value),
+            old=sourced(microseconds(offer.new.baseline_us), offer.new.baseline_word.value),
             **figures,
         )
     return _(

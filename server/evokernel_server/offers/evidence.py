@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.synthesis.offers import Estimate, better_us
 from evokernel_core.vendor.rival import Rival
 from evokernel_server.documents.packages import Installed
 from evokernel_server.documents.workspace import Document, Tracked
 from evokernel_server.offers.overlaps import choice
-from evokernel_server.offers.pending import microseconds, percent
+from evokernel_server.offers.pending import baseline_words, microseconds, percent
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.hyperlinks import command_link
 from evokernel_server.texts.pipes import picture
@@ -32,7 +31,7 @@ def evidence(tracked: Tracked) -> str:
         return markdown(told(region.reason))
     lines = [
         _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
-        "- " + _("op by op now: {us}", us=_estimated(estimate, estimate.now_us)),
+        "- " + _("op by op now: {us}", us=markdown(baseline_words(estimate.now_us, estimate.baseline))),
         *_rival_line(estimate.rival),
         "- " + _("with fused kernels: {us}", us=_estimated(estimate, estimate.after_us)),
         "- "
@@ -124,7 +123,9 @@ def _launch(latency: Latency) -> str:
 
 
 def _one_by_one(latency: Latency) -> str:
-    return "- " + _("the same ops one by one: {us}", us=_modelled(latency.baseline_us))
+    return "- " + _(
+        "the same ops one by one: {us}", us=markdown(baseline_words(latency.baseline_us, latency.baseline))
+    )
 
 
 def _bound(latency: Latency) -> str:
@@ -276,9 +277,9 @@ def _why_not_offered(estimate: Estimate) -> str:
     if estimate.wins:
         return ""
     return _(
-        ", not offered: that is no more than the model's own error of {error};"
+        ", not offered: that is no more than the error of the two figures, {error};"
         " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it",
-        error=percent(MODEL_ERROR),
+        error=percent(estimate.error),
     )
 
 

@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.domain.verdict import Baseline, Latency, LatencySource
 from evokernel_server.documents.packages import Installed
 from evokernel_server.documents.workspace import Workspace
 from evokernel_server.jobs.store import Store
@@ -25,6 +25,7 @@ from evokernel_server.jobs.tasks import spawn
 from evokernel_server.offers.outcomes import OutcomeLog
 from evokernel_server.offers.placement_state import is_never
 from evokernel_server.options import ServerOptions
+from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, marked, source_word, sourced
 
 NO_KERNEL_WAITS = marked("No kernel waits for this place any more: you or another window decided about it.")
@@ -82,6 +83,17 @@ def microseconds(value: float) -> str:
     return f"{value:.1f} µs" if value >= 1 else f"{value:.2g} µs"
 
 
+def baseline_words(us: float, baseline: Baseline | None) -> str:
+    """The ops one by one: what was measured with its source, what is modelled with its interval."""
+    if baseline is None:
+        return sourced(microseconds(us), LatencySource.MODELLED.value)
+    told = {"figure": sourced(microseconds(us), baseline.word.value)}
+    if baseline.source:
+        return _("{figure} ({row})", row=plain(baseline.source), **told)
+    low, high = microseconds(baseline.low_us).removesuffix(" µs"), microseconds(baseline.high_us)
+    return _("{figure} ({low} to {high})", low=low, high=high, **told)
+
+
 def percent(share: float) -> str:
     """A share in whole per cent."""
     return f"{100 * share:.0f} %"
@@ -96,7 +108,7 @@ def ready_words(latency: Latency) -> str:
 def was_words(latency: Latency) -> str:
     """The ops one by one, behind a kernel's own figure: with the word where that is another one."""
     was = microseconds(latency.baseline_us)
-    return was if latency.source is LatencySource.MODELLED else sourced(was, LatencySource.MODELLED.value)
+    return was if latency.source is latency.baseline_word else sourced(was, latency.baseline_word.value)
 
 
 def gain(old: Latency, new: Latency) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from evokernel_core.domain.region import RegionStatus
-from evokernel_core.hardware.accuracy import MODEL_ERROR
 from evokernel_core.synthesis.offers import better_us
 from evokernel_server.documents.line_index import Extent
 from evokernel_server.documents.named_line import line_of
@@ -165,9 +164,9 @@ def _no_gain(tracked: Tracked) -> tuple[str, str] | None:
         return "no_gain", _("A kernel is at {after}, the code now at {now}: it gains nothing.", **told)
     return "no_gain", _(
         "A kernel is at {after}, the code now at {now}: a gain of {share}, "
-        "no more than the model's own error of {error}.",
+        "no more than the error of the two figures, {error}.",
         share=percent(estimate.gain),
-        error=percent(MODEL_ERROR),
+        error=percent(estimate.error),
         **told,
     )
 

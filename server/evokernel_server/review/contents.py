@@ -18,7 +18,7 @@ from evokernel_core.domain.graph import GraphInput
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Verdict
-from evokernel_server.offers.pending import microseconds
+from evokernel_server.offers.pending import baseline_words, microseconds
 from evokernel_server.texts.hazards import warnings_in
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.strategies import strategy_words
@@ -66,6 +66,8 @@ class ReviewedKernel:
     source: str
     chip: str
     baseline_us: float
+    baseline: str
+    baseline_source: str
     bound_us: float
     bottleneck: str
     pipes: Mapping[str, float]
@@ -148,6 +150,8 @@ def kernel_of(source: KernelSource, verdict: Verdict, latency: Latency, task: Ke
         source=latency.source.value,
         chip=plain(latency.chip),
         baseline_us=latency.baseline_us,
+        baseline=plain(baseline_words(latency.baseline_us, latency.baseline)),
+        baseline_source=latency.baseline_word.value,
         bound_us=latency.roofline_us,
         bottleneck=plain(told(latency.bottleneck)),
         pipes=shares(latency),

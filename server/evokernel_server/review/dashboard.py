@@ -214,6 +214,7 @@ def _kernel(placed: Placed, chip: str) -> Answer:
         "source": latency.source.value if latency else "",
         "chip": plain(latency.chip) if latency else "",
         "baselineUs": latency.baseline_us if latency else None,
+        "baselineSource": latency.baseline_word.value if latency else "",
         "boundUs": latency.roofline_us if latency else None,
         "bottleneck": plain(told(latency.bottleneck)) if latency else "",
         "verifier": plain(placed.installed.verifier or placed.installed.function) if placed.installed else "",

@@ -76,7 +76,7 @@ def _against_ops(kernel: ReviewedKernel) -> Iterator[str]:
     told = {
         "figure": sourced(microseconds(kernel.us), kernel.source),
         "chip": kernel.chip,
-        "now": sourced(microseconds(kernel.baseline_us), MODELLED),
+        "now": sourced(microseconds(kernel.baseline_us), kernel.baseline_source),
     }
     if kernel.source != MODELLED:
         yield _(

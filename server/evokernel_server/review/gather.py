@@ -15,7 +15,6 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.vendor.rival import Rival
@@ -263,7 +262,7 @@ def _line(spot: Spot, planned: Planned) -> int:
 
 def _part_words(region: Region, best: Stored) -> str:
     latency = latency_of(best)
-    before = sourced(microseconds(latency.baseline_us), LatencySource.MODELLED.value)
+    before = sourced(microseconds(latency.baseline_us), latency.baseline_word.value)
     after = sourced(microseconds(latency.us), latency.source.value)
     return f"{region.op_category}: {before} → {after}"
 

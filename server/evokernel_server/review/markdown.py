@@ -115,7 +115,7 @@ def _inline(words: str) -> str:
 def _evidence(review: Review) -> Iterator[str]:
     kernel, installed = review.kernel, review.installed
     yield from (_row(_("what"), _("figure")), "|---|---|")
-    yield _row(_("now, op by op"), sourced(microseconds(kernel.baseline_us), MODELLED))
+    yield _row(_("now, op by op"), _cell(kernel.baseline))
     if review.vendor is not None:
         vendor = review.vendor
         words = _("as one operator, {name}", name=vendor.name)
