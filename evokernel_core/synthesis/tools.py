@@ -16,7 +16,6 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.targets import load_knowledge
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]
     """As ``apart.run_operator``."""
     from evokernel_core.twin import apart
 
-    return apart.run_operator(params, chip_of(session.author.device))
+    return apart.run_operator(params, session.settings.chip)
 
 
 def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:

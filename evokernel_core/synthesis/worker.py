@@ -205,7 +205,7 @@ class Worker:
     def _plan(self, id: int, params: Params) -> Mapping[str, Any]:
         """What applying a kernel would do, with nothing written: the package's name, the edits of a text that
         does not call it yet, the guards in words, and the vendor's operator that computes the same."""
-        from evokernel_core.hardware.ascend.chip import load_chip
+        from evokernel_core.hardware.devices import load_device
         from evokernel_core.package.guard_words import guard_words
         from evokernel_core.package.write import kernel_name, placed
         from evokernel_core.vendor.rival import rival_of
@@ -214,7 +214,7 @@ class Worker:
         site, task = placed(region).site, region.task
         assert task is not None  # where there is a call site there is a task
         name = kernel_name(task, site)
-        rival = rival_of(task, load_chip(self._settings.chip))
+        rival = rival_of(task, load_device(self._settings.chip))
         return {
             "name": name,
             **(self._edit(id, {**params, "name": name}) if "text" in params else {"edits": []}),
