@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -36,8 +35,6 @@ from evokernel_server.offers.ready import Ready
 from evokernel_server.options import Options
 from evokernel_server.texts.hazards import with_help
 from evokernel_server.texts.translations import _, many, sourced, told
-
-log = logging.getLogger(__name__)
 
 
 @define(eq=False)
