@@ -24,6 +24,7 @@ _UNREADABLE = (
 )  # fmt: skip
 _MOST_TOLD = 1000
 _LONGEST = 60
+_MOST_COUNTED = 2**53
 
 
 class UnreadableRow(Exception):
@@ -97,6 +98,14 @@ def whole(row: Row, name: str) -> int:
     if not isinstance(value, int):
         raise TypeError(name)
     return value
+
+
+def counted(row: Row, name: str) -> int:
+    """A number of events. Raises TypeError for another type, ValueError for one that nothing counts to."""
+    count = whole(row, name)
+    if not 0 <= count < _MOST_COUNTED:
+        raise ValueError(name)
+    return count
 
 
 def number(row: Row, name: str) -> float:

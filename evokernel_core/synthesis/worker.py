@@ -228,18 +228,23 @@ class Worker:
         return {"path": str(result.page), "summary": to_data(result.summary)}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
-        from evokernel_core.capture.edit import minimal_edits, plan_edit
+        from evokernel_core.capture.edit import plan_edit
 
-        region = from_data(params["region"], Region)
-        edited = plan_edit(params["text"], region, params["name"])
-        return {"edits": [edit_data(change) for change in minimal_edits(params["text"], edited)]}
+        return _edits(params, plan_edit)
 
     def _revert_edit(self, id: int, params: Params) -> Mapping[str, Any]:
-        from evokernel_core.capture.edit import minimal_edits, revert_edit
+        from evokernel_core.capture.edit import revert_edit
 
-        region = from_data(params["region"], Region)
-        edited = revert_edit(params["text"], region, params["name"])
-        return {"edits": [edit_data(change) for change in minimal_edits(params["text"], edited)]}
+        return _edits(params, revert_edit)
+
+
+def _edits(params: Params, edit: Callable[[str, Region, str], str]) -> Mapping[str, Any]:
+    """What an edit of a region changes in a text."""
+    from evokernel_core.capture.edit import minimal_edits
+
+    text = params["text"]
+    edited = edit(text, from_data(params["region"], Region), params["name"])
+    return {"edits": [edit_data(change) for change in minimal_edits(text, edited)]}
 
 
 def reason_of(error: EvoKernelError) -> str:
@@ -281,13 +286,9 @@ def edit_data(change: Any) -> dict[str, Any]:
 
 def end_children() -> None:
     """Kills everything that this process started, and what those started."""
-    import psutil
+    from evokernel_core.process_tree import descendants, kill_all
 
-    for child in psutil.Process().children(recursive=True):
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
+    kill_all(descendants())
 
 
 def main() -> None:
