@@ -6,9 +6,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from functools import wraps
 from typing import Any, TypeVar
 
+from attrs import AttrsInstance, asdict
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.domain.errors import EvoKernelError
@@ -82,6 +84,12 @@ def as_text(data: bytes) -> str | bytes:
         return data.decode()
     except UnicodeDecodeError:
         return data
+
+
+def columns(record: AttrsInstance) -> Row:
+    """A record's fields as the columns of their names, choices by their values."""
+    fields = asdict(record, recurse=False)
+    return {name: value.value if isinstance(value, Enum) else value for name, value in fields.items()}
 
 
 def text(row: Row, name: str) -> str:

@@ -15,7 +15,7 @@ from evokernel_core.memory.connection import Connection, marks
 from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Effect, Key, Ledger, Reward, Worth
 from evokernel_core.memory.migrations.dictionaries import COMMON
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, counted, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, counted, decoded, number, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 
 _LARGEST = 1.0 + 1e-9
@@ -130,24 +130,8 @@ class Values(Connection):
         return self.readable(_value, rows)
 
     def _log(self, event: Reward, reward: float, before: RunningStatistics) -> None:
-        row = {
-            "stage": event.stage.value,
-            "op_category": event.op_category,
-            "effect": event.effect.value,
-            "cause": event.cause,
-            "task_id": event.task_id,
-            "source_id": event.source_id,
-            "raw": event.raw,
-            "scale": event.scale,
-            "reward": reward,
-            "count": before.count,
-            "mean": before.mean,
-            "m2": before.m2,
-            "trials": event.trials,
-            **items_row(event.used, event.shown),
-            "at": event.at,
-        }
-        self.insert("rewards", row)
+        items = items_row(event.used, event.shown)
+        self.insert("rewards", columns(event) | columns(before) | items | {"reward": reward})
 
 
 def _value_row(key: Key, worth: Worth) -> Row:
@@ -156,12 +140,7 @@ def _value_row(key: Key, worth: Worth) -> Row:
 
 
 def _statistics_row(name: str, running_statistics: RunningStatistics) -> Row:
-    return {
-        "name": name,
-        "count": running_statistics.count,
-        "mean": running_statistics.mean,
-        "m2": running_statistics.m2,
-    }
+    return {"name": name, **columns(running_statistics)}
 
 
 @decoded
