@@ -229,6 +229,15 @@ def test_no_two_modules_of_the_server_differ_by_an_ending() -> None:
     assert sorted((stem, stem + end) for stem in stems for end in endings if stem + end in stems) == []
 
 
+def test_a_class_name_stands_in_two_modules_at_most() -> None:
+    where: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, set()).add(name)
+    assert {name: modules for name, modules in where.items() if len(modules) > 2} == {}
+
+
 ASKS_ASCEND = ("targets/ascendc/", "hardware/ascend/", "twin/")
 """Below these, modules are about Ascend's hardware."""
 ASKS_ASCEND_TOO = {
