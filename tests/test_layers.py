@@ -229,6 +229,36 @@ def test_no_two_modules_of_the_server_differ_by_an_ending() -> None:
     assert sorted((stem, stem + end) for stem in stems for end in endings if stem + end in stems) == []
 
 
+def test_a_class_name_stands_in_two_modules_at_most() -> None:
+    where: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, set()).add(name)
+    assert {name: modules for name, modules in where.items() if len(modules) > 2} == {}
+
+
+ASKS_ASCEND = ("targets/ascendc/", "hardware/ascend/", "twin/")
+"""Below these, modules are about Ascend's hardware."""
+ASKS_ASCEND_TOO = {
+    "hardware/devices.py": "gives devices by their names",
+    "cli/twin.py": "the command that runs the twin",
+    "vendor/rival.py": "the vendor's operators are those of torch_npu",
+    "package/binding.py": "its C++ asks CANN how much of the unified buffer there is",
+}
+
+
+def test_who_asks_the_hardware_of_one_maker() -> None:
+    """All other code asks a ``hardware.device.Device`` or its target."""
+    asking = {
+        path.relative_to(CORE if CORE in path.parents else ROOT).as_posix()
+        for root in (CORE, ROOT / "server")
+        for path in root.rglob("*.py")
+        if any(starts_with(name, "evokernel_core.hardware.ascend") for name in imports_of(path))
+    }
+    assert {name for name in asking if not name.startswith(ASKS_ASCEND)} == set(ASKS_ASCEND_TOO)
+
+
 SAYS_FILES_OF_ASCENDC = re.compile(r"""\b(tiling_h|op_kernel_cpp)\b|["'](op_kernel\.cpp|tiling\.h)["']""")
 MAY_SAY_THEM = (
     *("hardware/ascend/abi.py", "domain/earlier_sources.py", "memory/migrations/", "memory/packed.py"),

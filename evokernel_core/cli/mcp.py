@@ -10,7 +10,6 @@ import click
 from evokernel_core.cli.options import ENVIRONMENT, named_interpreter, target_option
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP
 from evokernel_core.keys import with_keys
 from evokernel_core.targets import target_for
 
@@ -25,7 +24,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=
 @click.option("--allow-write", is_flag=True,
               help="Kernels may be put into files, and programs with their own main be run.")  # fmt: skip
 @target_option
-@click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default=DEFAULT_CHIP, show_default=True,
+@click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default=Settings().chip, show_default=True,
               help="Chip that latencies are modelled for.")  # fmt: skip
 @click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
               callback=named_interpreter,

@@ -157,12 +157,6 @@ class Graph:
         """How many of the outputs the region returns."""
         return len(self.outputs) - sum(update.output is not None for update in self.updates)
 
-    @property
-    def counters(self) -> tuple[Update, ...]:
-        """The buffers that are no inputs: a call passes them to have them updated."""
-        read = {operand.name for operand in self.inputs}
-        return tuple(update for update in self.updates if update.name not in read)
-
     def spec(self, ref: ValueRef) -> TensorSpec:
         """The spec of a value. Raises KeyError for a name that the graph does not define."""
         for graph_input in self.inputs:

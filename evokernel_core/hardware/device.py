@@ -49,6 +49,10 @@ class Device(Protocol):
     def launch_us(self) -> float:
         """What a launch on all workers costs before any work."""
 
+    def cores_of(self, unit: str) -> int:
+        """How many cores have a unit, by the name that timings count its work under; of one that each core
+        has, all cores of any kind."""
+
     def product_us(self, multiply_adds: int, dtype: str) -> float:
         """Microseconds of so many multiply-adds of matrix products with every matrix unit busy."""
 

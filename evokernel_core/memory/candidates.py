@@ -18,7 +18,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
 from evokernel_core.memory.migrations.dictionaries import VERDICTS
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, decoded, number, text, whole
 from evokernel_core.memory.sources import BASED, PARTS, Sources, kernel_of
 from evokernel_core.memory.values import Values
 
@@ -110,22 +110,8 @@ class Candidates(Sources, Values):
 
     def record_attempt(self, attempt: Attempt, used: Iterable[str]) -> None:
         """Keeps an attempt and the items that its kernel used (for rewards that come later)."""
-        row = {
-            "job_id": attempt.job_id,
-            "n": attempt.n,
-            "task_id": attempt.task_id,
-            "source_id": attempt.source_id,
-            "parent": attempt.parent,
-            "stage": attempt.stage.value,
-            "proposer": attempt.proposer,
-            "verifier": attempt.verifier,
-            "chip": attempt.chip,
-            "tokens": attempt.tokens,
-            "feasible": attempt.feasible,
-            "reward": attempt.reward,
-            "feedback": attempt.feedback.written(),
-            "created": attempt.created or time.time(),
-        }
+        row = columns(attempt)
+        row |= {"feedback": attempt.feedback.written(), "created": attempt.created or time.time()}
         with self.transaction():
             self.insert("attempts", row)
             if attempt.source_id:

@@ -9,7 +9,7 @@ from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.connection import Connection
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, decoded, number, text, whole
 
 _KEY = ("task_id", "source_id", "chip", "verifier")
 _SAME = " AND ".join(f"{name} = ?" for name in _KEY)
@@ -23,18 +23,10 @@ class Estimates(Connection):
 
     def record_tuning(self, record: TuningRecord) -> None:
         """Keeps a record in place of an earlier one of the same kernel."""
-        row = {
-            "task_id": record.task_id,
-            "source_id": record.source_id,
-            "chip": record.chip,
-            "verifier": record.verifier,
-            "source": record.source.value if record.source else "",
-            "family": record.family,
-            "estimate_us": record.estimate_us,
-            "latency_us": record.latency_us,
-            "failure": record.failure,
-            "features": packed(json.dumps(dict(record.features))),
-        }
+        row = columns(record)
+        row["features"] = packed(json.dumps(dict(record.features)))
+        row["source"] = row["source"] or ""
+        del row["seq"]  # which the table counts
         with self.transaction():  # not in its old place: the latest come first
             self.delete("estimates", _SAME, tuple(row[name] for name in _KEY))
             self.insert("estimates", row)

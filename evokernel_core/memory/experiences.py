@@ -21,7 +21,7 @@ from evokernel_core.memory.features import features_of
 from evokernel_core.memory.migrations.dictionaries import COMMON
 from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.retrieval import Query, RetrievalChoice, Retrieved, epsilon_greedy
-from evokernel_core.memory.rows import Row, decoded, text
+from evokernel_core.memory.rows import Row, columns, decoded, text
 from evokernel_core.memory.values import Values
 
 if TYPE_CHECKING:
@@ -177,14 +177,9 @@ class Experiences(Values):
 def experience_row(experience: Experience) -> Row:
     title = experience.title
     return {
-        "id": experience.id,
-        "kind": experience.kind.value,
-        "title": str(experience.title),
+        **columns(experience),
+        "title": str(title),
         "said": packed(title.written(), COMMON + title) if title.values else None,
-        "body": experience.body,
-        "op_category": experience.op_category,
-        "task_id": experience.task_id,
-        "bottleneck": experience.bottleneck,
         "payload": packed(experience.payload, COMMON + experience.body),
         "features": packed(json.dumps(dict(experience.features), sort_keys=True)),
         "created": time.time(),

@@ -10,7 +10,7 @@ from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.memory.candidates import Candidates
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.ledger import Reward
-from evokernel_core.memory.rows import Row, decoded, number, text
+from evokernel_core.memory.rows import Row, columns, decoded, number, text
 
 REWARDS: Mapping[OutcomeKind, float] = {
     OutcomeKind.ACCEPTED: 1.0,
@@ -49,14 +49,7 @@ class Outcomes(Candidates):
 
         The same outcome given twice counts once; returns whether it was new.
         """
-        row = {
-            "kind": outcome.kind.value,
-            "region_id": outcome.region_id,
-            "task_id": outcome.task_id,
-            "source_id": outcome.source_id,
-            "at": outcome.at,
-            "detail": outcome.detail,
-        }
+        row = columns(outcome)
         with self.transaction():
             new = self.add("outcomes", row, *row)
             if new:

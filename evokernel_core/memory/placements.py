@@ -12,7 +12,7 @@ from evokernel_core.domain.placement import Placement, Standing, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.memory.connection import Connection
-from evokernel_core.memory.rows import Row, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, decoded, number, text, whole
 
 _HASH = re.compile(r"(?:[0-9a-f]{64})?")
 
@@ -52,20 +52,8 @@ class Placements(Connection):
 
 
 def _row(placement: Placement) -> Row:
-    return {
-        "place": placement.key,
-        "file": str(placement.file),
-        "name": placement.name,
-        "region_id": placement.region_id,
-        "task_id": placement.task_id,
-        "source_id": placement.source_id,
-        "at": placement.at,
-        "before": placement.before,
-        "created": int(placement.created),
-        "head": placement.head,
-        "region": dumps(placement.region) if placement.region is not None else "",
-        "standing": placement.standing.value,
-    }
+    region = dumps(placement.region) if placement.region is not None else ""
+    return columns(placement) | {"place": placement.key, "file": str(placement.file), "region": region}
 
 
 @decoded

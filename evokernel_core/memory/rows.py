@@ -6,9 +6,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from functools import wraps
 from typing import Any, TypeVar
 
+from attrs import AttrsInstance, asdict
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.domain.errors import EvoKernelError
@@ -24,6 +26,7 @@ _UNREADABLE = (
 )  # fmt: skip
 _MOST_TOLD = 1000
 _LONGEST = 60
+_MOST_COUNTED = 2**53
 
 
 class UnreadableRow(Exception):
@@ -83,6 +86,12 @@ def as_text(data: bytes) -> str | bytes:
         return data
 
 
+def columns(record: AttrsInstance) -> Row:
+    """A record's fields as the columns of their names, choices by their values."""
+    fields = asdict(record, recurse=False)
+    return {name: value.value if isinstance(value, Enum) else value for name, value in fields.items()}
+
+
 def text(row: Row, name: str) -> str:
     """Raises TypeError for another type."""
     value = row[name]
@@ -97,6 +106,14 @@ def whole(row: Row, name: str) -> int:
     if not isinstance(value, int):
         raise TypeError(name)
     return value
+
+
+def counted(row: Row, name: str) -> int:
+    """A number of events. Raises TypeError for another type, ValueError for one that nothing counts to."""
+    count = whole(row, name)
+    if not 0 <= count < _MOST_COUNTED:
+        raise ValueError(name)
+    return count
 
 
 def number(row: Row, name: str) -> float:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from evokernel_core.memory.connection import Connection
-from evokernel_core.memory.rows import Row, decoded, number, whole
-
-_MOST_COUNTED = 2**53
-"""Tokens: sums of some rows stay within what SQLite counts."""
+from evokernel_core.memory.rows import Row, counted, decoded, number
 
 
 @frozen
@@ -64,11 +61,4 @@ class Spending(Connection):
 
 @decoded
 def _cost(row: Row) -> Cost:
-    return Cost(_counted(row, "input_tokens"), _counted(row, "output_tokens"), number(row, "money"))
-
-
-def _counted(row: Row, name: str) -> int:
-    count = whole(row, name)
-    if not 0 <= count < _MOST_COUNTED:
-        raise ValueError(name)
-    return count
+    return Cost(counted(row, "input_tokens"), counted(row, "output_tokens"), number(row, "money"))

@@ -15,13 +15,11 @@ from evokernel_core.memory.connection import Connection, marks
 from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Effect, Key, Ledger, Reward, Worth
 from evokernel_core.memory.migrations.dictionaries import COMMON
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, counted, decoded, number, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 
 _LARGEST = 1.0 + 1e-9
 """Of a reward, with what adding up rounds."""
-_MOST_COUNTED = 2**53
-"""Rewards behind a value or a statistic; SQLite and floats count further than anybody has tried kernels."""
 
 
 @frozen
@@ -132,24 +130,8 @@ class Values(Connection):
         return self.readable(_value, rows)
 
     def _log(self, event: Reward, reward: float, before: RunningStatistics) -> None:
-        row = {
-            "stage": event.stage.value,
-            "op_category": event.op_category,
-            "effect": event.effect.value,
-            "cause": event.cause,
-            "task_id": event.task_id,
-            "source_id": event.source_id,
-            "raw": event.raw,
-            "scale": event.scale,
-            "reward": reward,
-            "count": before.count,
-            "mean": before.mean,
-            "m2": before.m2,
-            "trials": event.trials,
-            **items_row(event.used, event.shown),
-            "at": event.at,
-        }
-        self.insert("rewards", row)
+        items = items_row(event.used, event.shown)
+        self.insert("rewards", columns(event) | columns(before) | items | {"reward": reward})
 
 
 def _value_row(key: Key, worth: Worth) -> Row:
@@ -158,18 +140,13 @@ def _value_row(key: Key, worth: Worth) -> Row:
 
 
 def _statistics_row(name: str, running_statistics: RunningStatistics) -> Row:
-    return {
-        "name": name,
-        "count": running_statistics.count,
-        "mean": running_statistics.mean,
-        "m2": running_statistics.m2,
-    }
+    return {"name": name, **columns(running_statistics)}
 
 
 @decoded
 def _value(row: Row) -> Value:
     stage, category = Stage(row["stage"]), text(row, "op_category")
-    return Value(stage, category, text(row, "item"), _bounded(row, "q"), _counted(row, "n"))
+    return Value(stage, category, text(row, "item"), _bounded(row, "q"), counted(row, "n"))
 
 
 @decoded
@@ -197,7 +174,7 @@ def _reward(row: Row) -> Reward:
         scale=text(row, "scale"),
         effect=Effect(row["effect"]),
         cause=text(row, "cause"),
-        trials=_counted(row, "trials"),
+        trials=counted(row, "trials"),
         task_id=text(row, "task_id"),
         source_id=text(row, "source_id"),
         shown=_items(unpacked(row["shown"], COMMON + used)),
@@ -220,17 +197,10 @@ def _items(written: str) -> tuple[str, ...]:
 
 @decoded
 def _statistics(row: Row) -> RunningStatistics:
-    count, m2 = _counted(row, "count"), number(row, "m2")
+    count, m2 = counted(row, "count"), number(row, "m2")
     if m2 < 0:
         raise ValueError("statistics")
     return RunningStatistics(count, _bounded(row, "mean"), m2)
-
-
-def _counted(row: Row, name: str) -> int:
-    count = whole(row, name)
-    if not 0 <= count < _MOST_COUNTED:
-        raise ValueError(name)
-    return count
 
 
 def _bounded(row: Row, name: str) -> float:

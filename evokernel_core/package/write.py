@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import FileSystemLoader
 
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.arguments import numbers_of, takes_lists
@@ -28,6 +28,7 @@ from evokernel_core.import_root import import_root
 from evokernel_core.package import binding, call_site
 from evokernel_core.package.integrity import MANIFEST, check_unchanged, digest, read_source, sealed
 from evokernel_core.package.reference import python_name, statements, tensor_inputs
+from evokernel_core.templates import text_environment
 
 ROOT_PACKAGE = "evokernel_kernels"
 FORMAT = 5
@@ -36,14 +37,7 @@ FORMAT = 5
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 
-_environment = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-    autoescape=False,  # the output is code, not HTML
-)
+_environment = text_environment(FileSystemLoader(Path(__file__).parent / "templates"))
 
 
 def kernel_name(task: KernelTask, site: CallSite) -> str:

@@ -8,7 +8,6 @@ task. Rules follow AdaExplore's form ("You cannot ...", one prohibited action, n
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 
 from attrs import frozen
@@ -18,67 +17,13 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
-from evokernel_core.hardware.ascend.api import interface_words, most_of
+from evokernel_core.domain.verdict import GateName, Latency, Verdict
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.privacy import Privacy
+from evokernel_core.targets import TARGETS, load_lessons
 
 NOTABLE_GAIN = 1.1
 """How much faster a kernel must be for a success of its own."""
-
-_REPEATS = most_of("Add", "repeatTime")
-
-RULES: Mapping[str, Sentence] = {
-    "ub-capacity": Sentence(
-        "You cannot allocate more bytes in unified buffer queues and buffers than the core has."
-    ),
-    "alignment": Sentence(
-        "You cannot use unified buffer addresses or lengths that are not multiples of 32 bytes."
-    ),
-    "out-of-bounds": Sentence("You cannot read or write beyond the end of a tensor."),
-    "uninitialised-read": Sentence("You cannot read unified buffer elements that nothing has written."),
-    "stale-read": Sentence("You cannot use a tensor of a queue after FreeTensor gave its buffer back."),
-    "queue-misuse": Sentence(
-        "You cannot use a tensor of a queue out of the order alloc, enqueue, dequeue, free."
-    ),
-    "event-misuse": Sentence(
-        "You cannot wait for an event that was not set, nor set one that is not waited for."
-    ),
-    "repeat-limit": Sentence(
-        "You cannot pass more than {repeats} repeats to one vector instruction.", repeats=_REPEATS
-    ),
-    "mask-limit": Sentence("You cannot pass a mask that is larger than the elements of one repeat."),
-    "stride-limit": Sentence("You cannot pass a stride beyond its field in one instruction."),
-    "dtype-unsupported": Sentence(
-        "You cannot call a vector instruction with a dtype that it does not support."
-    ),
-    "overlap": Sentence("You cannot let source and destination of one instruction overlap in part."),
-    "output-not-written": Sentence("You cannot leave any element of an output unwritten."),
-    "input-modified": Sentence("You cannot write to an input."),
-    "nondeterministic": Sentence("You cannot let the order of the cores change the result."),
-    "gm-misaligned-access": Sentence(
-        "You cannot let two cores write into the same 32 bytes of global memory."
-    ),
-    "too-many-buffers": Sentence("You cannot create more buffers and queues than there are event ids."),
-    "wrong-core": Sentence(
-        "You cannot use a memory of the cube core on a vector core, nor the other way round."
-    ),
-    "kernel-type": Sentence("You cannot synchronise cores of a kind that the kernel's type does not start."),
-    "deadlock": Sentence(
-        "You cannot wait for cores that do not signal, nor for more blocks than the chip has cores."
-    ),
-    "param-limit": Sentence("You cannot pass a parameter beyond the range that its interface documents."),
-    "assert": Sentence("You cannot assert what does not hold for every shape of the contract."),
-}
-"""One sentence per hazard of the hardware."""
-
-_UNKNOWN_NAME = re.compile(
-    r"['‘]([A-Z]\w*)['’] is not a member of ['‘]AscendC['’]"
-    r"|no member named ['‘]([A-Z]\w*)['’] in namespace ['‘]AscendC['’]"
-)
-"""g++'s words and clang's. What they suggest in its place ("did you mean") stands behind it."""
-_SAYS_NO_SUCH_NAME = re.compile(r"You cannot use AscendC::(\w+): there is none\.")
-
 
 GATES: Mapping[GateName, Sentence] = {
     GateName.AUDIT: Sentence("audit"),
@@ -128,31 +73,20 @@ def lessons(trial: Trial) -> tuple[Experience, ...]:
     return tuple(result)
 
 
-def rules(verdict: Verdict) -> tuple[Experience, ...]:
-    """Rules that a failure is evidence for. Wrong numbers alone give none: they say nothing general."""
-    failed = verdict.failed_gate
-    if failed is None:
+def rules(verdict: Verdict, target: str) -> tuple[Experience, ...]:
+    """Rules that the failure of a target's kernel is evidence for. Wrong numbers alone give none: they say
+    nothing general."""
+    if verdict.failed_gate is None or target not in TARGETS:  # memories may come from later versions
         return ()
-    texts = [RULES[h.code] for h in failed.hazards if h.severity is Severity.ERROR and h.code in RULES]
-    if failed.gate is GateName.COMPILE:
-        texts += _api_rules(failed)
-    elif failed.code in RULES:
-        texts.append(RULES[failed.code])
+    texts = load_lessons(target).rules(verdict.failed_gate)
     return tuple(make_experience(ExperienceKind.RULE, text, str(text)) for text in dict.fromkeys(texts))
 
 
-def _api_rules(failed: GateResult) -> list[Sentence]:
-    """Names of the AscendC namespace that the compiler did not know and the table of the interface has not;
-    other names give no rule."""
-    result = (match[1] or match[2] for match in _UNKNOWN_NAME.finditer(failed.feedback))
-    unknown = sorted(set(result) - interface_words())
-    return [Sentence("You cannot use AscendC::{name}: there is none.", name=name) for name in unknown]
-
-
 def is_refuted(experience: Experience) -> bool:
-    """Whether a rule forbids a name that the interface has, as memories and packs of earlier versions may."""
-    said = _SAYS_NO_SUCH_NAME.fullmatch(experience.body) if experience.kind is ExperienceKind.RULE else None
-    return said is not None and said[1] in interface_words()
+    """Whether a rule forbids what a target's interface has, as memories and packs of earlier versions may."""
+    return experience.kind is ExperienceKind.RULE and any(
+        load_lessons(name).is_refuted(experience.body) for name in TARGETS
+    )
 
 
 def _trace(trial: Trial) -> Experience:

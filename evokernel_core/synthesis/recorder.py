@@ -145,7 +145,7 @@ class Recorder:
         result = gained_by_steps(candidate, search)
         if result is not None:
             self._begin(*result)
-        for rule in rules(candidate.verdict):
+        for rule in rules(candidate.verdict, candidate.source.target):
             self.memory.add_evidence(rule, self.task.task_id)
 
     def _begin(self, sequence: Experience, gain: float) -> None:

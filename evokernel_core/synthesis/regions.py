@@ -56,29 +56,18 @@ class RegionFinder:
         if not refused:
             return tuple(planned)
         result = [region for region in planned if region.task is not None]
-        fixed = agent.capture(
-            path,
-            text,
-            ops,
-            symbol,
-            whole=True,
-            ways=_all_in(refused, "fixed"),
-            group=group,
-        )
-        _add(result, (region for region in map(self._planned, fixed) if region.task is not None))
+
+        def taken(way: Way) -> list[Region]:
+            """What of the refused ones can be planned in another way."""
+            ways = _all_in(refused, way)
+            again = agent.capture(path, text, ops, symbol, whole=True, ways=ways, group=group)
+            return [region for region in map(self._planned, again) if region.task is not None]
+
+        _add(result, taken("fixed"))
         refused = [region for region in refused if all(region.span != other.span for other in result)]
         if not refused:
             return tuple(sorted(result, key=_position))
-        parts = agent.capture(
-            path,
-            text,
-            ops,
-            symbol,
-            whole=True,
-            ways=_all_in(refused, "parts"),
-            group=group,
-        )
-        _add(result, (region for region in map(self._planned, parts) if region.task is not None))
+        _add(result, taken("parts"))
         _add(result, self.single(path, text, symbol, group))
         reasons = [*refused, *(region for region in captured if region.status is RegionStatus.UNSUPPORTED)]
         result += [region for region in reasons if all(region.span != other.span for other in result)]

@@ -145,7 +145,7 @@ def _judged(
                 continue
             seen.add(key)
             also = forbidden.get((task.task_id, attempt.attempt.source_id), ())
-            broke = _broken((*rules(attempt.verdict), *also), texts)
+            broke = _broken((*rules(attempt.verdict, attempt.source.target), *also), texts)
             strategy = attempt.source.strategy
             settings = {CATEGORY: task.op_category, **strategy.all_settings()}
             yield _Judged(task, strategy.family, settings, broke, attempt.attempt.created)

@@ -46,8 +46,6 @@ from evokernel_core.vendor.rival import Rival
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
 
-_WORTH_A_CONSTANT = 1.01
-"""How many times as long a kernel may take with a setting as an operand as with it as a constant."""
 log = logging.getLogger(__name__)
 
 

@@ -16,7 +16,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.hardware.ascend.chip import chip_of
+from evokernel_core.synthesis.regions import task_of
 from evokernel_core.targets import load_knowledge
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
     from evokernel_core.synthesis.proposers.llm_prompt import describe_task, guide
 
     region = from_data(params["region"], Region)
-    task = _task_of(region)
+    task = task_of(region)
     context = session.engine().next_context(task)
     described = describe_task(task)
     return {
@@ -78,7 +78,7 @@ def apply(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 def kernels(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{region}`` -> ``{"kernels": [{"source_id", "verdict", "files", "notes"}]}``, fastest verified first;
     ``files`` are their names."""
-    task = _task_of(from_data(params["region"], Region))
+    task = task_of(from_data(params["region"], Region))
     result = session.memory.candidates(task.task_id, chip=session.settings.chip)
     latest = {element.source.source_id: element for element in result}
     rows = [
@@ -136,7 +136,7 @@ def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]
     """As ``apart.run_operator``."""
     from evokernel_core.twin import apart
 
-    return apart.run_operator(params, chip_of(session.author.device))
+    return apart.run_operator(params, session.settings.chip)
 
 
 def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
@@ -163,14 +163,6 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "verify_package": verify_package,
     }
 )
-
-
-def _task_of(region: Region) -> Any:
-    if region.task is None:
-        raise UsageError(
-            "No kernel can be written for {symbol}: {reason}", symbol=region.symbol, reason=region.reason
-        )
-    return region.task
 
 
 def _us(verdict: Any) -> float:

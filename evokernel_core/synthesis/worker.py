@@ -205,7 +205,7 @@ class Worker:
     def _plan(self, id: int, params: Params) -> Mapping[str, Any]:
         """What applying a kernel would do, with nothing written: the package's name, the edits of a text that
         does not call it yet, the guards in words, and the vendor's operator that computes the same."""
-        from evokernel_core.hardware.ascend.chip import load_chip
+        from evokernel_core.hardware.devices import load_device
         from evokernel_core.package.guard_words import guard_words
         from evokernel_core.package.write import kernel_name, placed
         from evokernel_core.vendor.rival import rival_of
@@ -214,7 +214,7 @@ class Worker:
         site, task = placed(region).site, region.task
         assert task is not None  # where there is a call site there is a task
         name = kernel_name(task, site)
-        rival = rival_of(task, load_chip(self._settings.chip))
+        rival = rival_of(task, load_device(self._settings.chip))
         return {
             "name": name,
             **(self._edit(id, {**params, "name": name}) if "text" in params else {"edits": []}),
@@ -228,18 +228,23 @@ class Worker:
         return {"path": str(result.page), "summary": to_data(result.summary)}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
-        from evokernel_core.capture.edit import minimal_edits, plan_edit
+        from evokernel_core.capture.edit import plan_edit
 
-        region = from_data(params["region"], Region)
-        edited = plan_edit(params["text"], region, params["name"])
-        return {"edits": [edit_data(change) for change in minimal_edits(params["text"], edited)]}
+        return _edits(params, plan_edit)
 
     def _revert_edit(self, id: int, params: Params) -> Mapping[str, Any]:
-        from evokernel_core.capture.edit import minimal_edits, revert_edit
+        from evokernel_core.capture.edit import revert_edit
 
-        region = from_data(params["region"], Region)
-        edited = revert_edit(params["text"], region, params["name"])
-        return {"edits": [edit_data(change) for change in minimal_edits(params["text"], edited)]}
+        return _edits(params, revert_edit)
+
+
+def _edits(params: Params, edit: Callable[[str, Region, str], str]) -> Mapping[str, Any]:
+    """What an edit of a region changes in a text."""
+    from evokernel_core.capture.edit import minimal_edits
+
+    text = params["text"]
+    edited = edit(text, from_data(params["region"], Region), params["name"])
+    return {"edits": [edit_data(change) for change in minimal_edits(text, edited)]}
 
 
 def reason_of(error: EvoKernelError) -> str:
@@ -281,13 +286,9 @@ def edit_data(change: Any) -> dict[str, Any]:
 
 def end_children() -> None:
     """Kills everything that this process started, and what those started."""
-    import psutil
+    from evokernel_core.process_tree import descendants, kill_all
 
-    for child in psutil.Process().children(recursive=True):
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
+    kill_all(descendants())
 
 
 def main() -> None:

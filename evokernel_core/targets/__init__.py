@@ -14,6 +14,7 @@ from evokernel_core.targets.ascendc.source import KERNEL_FILES as ASCENDC
 if TYPE_CHECKING:
     from evokernel_core.compiler.author import KernelAuthor
     from evokernel_core.compiler.knowledge import Knowledge
+    from evokernel_core.compiler.lessons import Lessons
     from evokernel_core.compiler.target import Target
     from evokernel_core.compiler.toolchain import Toolchain
 
@@ -39,6 +40,15 @@ def load_knowledge(name: str) -> Knowledge:
         from evokernel_core.targets.ascendc.knowledge.prompting import AscendCKnowledge
 
         return AscendCKnowledge()
+    raise _unknown(name)
+
+
+def load_lessons(name: str) -> Lessons:
+    """What failed kernels of the target of that name teach. Raises UsageError for an unknown one."""
+    if name == ASCENDC.target:
+        from evokernel_core.targets.ascendc.lessons import AscendCLessons
+
+        return AscendCLessons()
     raise _unknown(name)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import read_foreign
-from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.job import Job, as_data, run_job
 from evokernel_core.twin.operators.folder import project_of
@@ -61,7 +61,7 @@ def run_source(params: Mapping[str, Any], chip: str) -> dict[str, Any]:
         return as_data(outcome) | {"outputs": outputs, "output": outcome.result.output}
 
 
-def run_operator(params: Mapping[str, Any], chip: Chip) -> dict[str, Any]:
+def run_operator(params: Mapping[str, Any], chip: str) -> dict[str, Any]:
     """``{folder, roots, case, mode, limit_s, auto_sync}``: an operator compiled, or a case of it run.
 
     Raises UsageError for a case that names a file outside of the roots.
@@ -73,10 +73,10 @@ def run_operator(params: Mapping[str, Any], chip: Chip) -> dict[str, Any]:
             (root for root in roots if folder.is_relative_to(root)), key=lambda root: len(root.parts)
         )
     if not params.get("case"):
-        return compiled_operators(folder, project, chip)
+        return compiled_operators(folder, project, load_chip(chip))
     _check_case(Path(params["case"]), roots)
     how = (Mode(params["mode"]), Limits(params["limit_s"], address_space=16 * GIB), params["auto_sync"])
-    return ran_case(folder, project, chip, Path(params["case"]), how)
+    return ran_case(folder, project, load_chip(chip), Path(params["case"]), how)
 
 
 def _check_case(case: Path, roots: Sequence[Path]) -> None:

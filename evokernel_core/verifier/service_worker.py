@@ -30,6 +30,7 @@ from evokernel_core.domain.errors import EvoKernelError, VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
+from evokernel_core.process_tree import descendants, kill_all
 from evokernel_core.verifier.base import Verifier
 from evokernel_core.verifier.unjudged import TOO_DEEP, answered, defect
 
@@ -138,11 +139,7 @@ def _read(lines: queue.SimpleQueue[str]) -> None:
 
 def _end_everything() -> None:
     """Ends the processes that the verifier started, then this one; nothing here is worth saving."""
-    for child in psutil.Process().children(recursive=True):
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
+    kill_all(descendants())
     os._exit(0)
 
 

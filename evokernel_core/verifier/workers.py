@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-import psutil
 from attrs import frozen
 
 from evokernel_core.logs import get_logger
+from evokernel_core.process_tree import descendants, kill_all
 from evokernel_core.verifier.queue import Claim, JobQueue
 from evokernel_core.verifier.unjudged import answered, told_by, too_long
 
@@ -329,13 +329,6 @@ class Child:
         process, self._process, self._asked = self._process, None, 0
         if process is None or process.returncode is not None:
             return
-        try:
-            family = psutil.Process(process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            family = []
+        family = descendants(process.pid)
         process.kill()
-        for member in family:
-            try:
-                member.kill()
-            except psutil.NoSuchProcess:
-                continue
+        kill_all(family)

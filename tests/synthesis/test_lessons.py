@@ -14,10 +14,11 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.contexts import Librarian
-from evokernel_core.synthesis.lessons import RULES, error_class, is_refuted, rules, summary
+from evokernel_core.synthesis.lessons import error_class, is_refuted, rules, summary
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.rules import learned_rules
 from evokernel_core.synthesis.search import Search
+from evokernel_core.targets.ascendc.lessons import RULES
 from evokernel_core.targets.ascendc.target import ascendc
 from tests.synthesis.test_privacy import task_of
 
@@ -28,7 +29,7 @@ def failed(gate: GateName, code: str, feedback: str = "", *hazards: Hazard) -> V
 
 @pytest.mark.parametrize("code", RULES)
 def test_rules_read_as_prohibitions(code: str) -> None:
-    (rule,) = rules(failed(GateName.CORRECTNESS, code))
+    (rule,) = rules(failed(GateName.CORRECTNESS, code), "ascendc")
     assert rule.title.startswith("You cannot ")
     assert rule.title.endswith(".")
 
@@ -36,7 +37,7 @@ def test_rules_read_as_prohibitions(code: str) -> None:
 def test_hazards_give_rules_and_warnings_do_not() -> None:
     error = Hazard("alignment", Severity.ERROR, "at 17")
     warning = Hazard("overflow-inf", Severity.WARNING, "inf")
-    found = rules(failed(GateName.CORRECTNESS, "hazard", "", error, error, warning))
+    found = rules(failed(GateName.CORRECTNESS, "hazard", "", error, error, warning), "ascendc")
     assert [rule.title for rule in found] == [RULES["alignment"]]
 
 
@@ -60,7 +61,7 @@ def test_hazards_give_rules_and_warnings_do_not() -> None:
     ],
 )
 def test_only_unknown_names_of_the_interface_give_rules(feedback: str, names: list[str]) -> None:
-    found = rules(failed(GateName.COMPILE, "compile", feedback))
+    found = rules(failed(GateName.COMPILE, "compile", feedback), "ascendc")
     assert [rule.title.split("::")[1].split(":")[0] for rule in found] == names
 
 
@@ -85,6 +86,6 @@ def test_rules_of_earlier_versions_that_forbid_what_there_is_are_not_shown(
 
 def test_wrong_numbers_give_no_rule() -> None:
     verdict = failed(GateName.CORRECTNESS, "numeric", "3 of 8 elements differ.")
-    assert rules(verdict) == ()
+    assert rules(verdict, "ascendc") == ()
     assert error_class(verdict) == "correctness:numeric"
     assert summary(verdict) == "Failed at correctness (numeric): 3 of 8 elements differ."

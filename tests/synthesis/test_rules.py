@@ -17,8 +17,8 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
-from evokernel_core.synthesis.lessons import RULES
 from evokernel_core.synthesis.rules import Precondition, Rule, SettingRange, in_words, learned_rules
+from evokernel_core.targets.ascendc.lessons import RULES
 from evokernel_core.targets.ascendc.source import ascendc_source
 
 UB = RULES["ub-capacity"]

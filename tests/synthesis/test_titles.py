@@ -18,7 +18,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity, Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.synthesis.lessons import RULES, Trial, lessons, rules, step_title
+from evokernel_core.synthesis.lessons import Trial, lessons, rules, step_title
 from evokernel_core.synthesis.preconditions import Condition, Precondition
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.hybrid import model_practice
@@ -28,6 +28,7 @@ from evokernel_core.targets.ascendc import knowledge
 from evokernel_core.targets.ascendc.author import initial, moves
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.practices import practices
+from evokernel_core.targets.ascendc.lessons import RULES
 from evokernel_core.targets.ascendc.target import ascendc
 from tests.chinese import in_chinese, left_in_english
 from tests.server.reviewed import SOURCE, TASK, VERDICT
@@ -59,9 +60,9 @@ def learned() -> Iterator[Experience]:
         yield from lessons(trial(verdict, 50.0, "double tile"))
         yield from lessons(trial(verdict, stage=Stage.DRAFT))
     for code in RULES:
-        yield from rules(failed(GateName.CORRECTNESS, code))
+        yield from rules(failed(GateName.CORRECTNESS, code), "ascendc")
     unknown = "no member named 'Sotfmax' in namespace 'AscendC'"
-    yield from rules(failed(GateName.COMPILE, "compile", unknown))
+    yield from rules(failed(GateName.COMPILE, "compile", unknown), "ascendc")
     start = Candidate(SOURCE, VERDICT, "")
     nobody = Candidate(SOURCE, evolve(VERDICT, latency=None), "")
     for candidate in (start, nobody):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.synthesis.lessons import RULES
+from evokernel_core.targets.ascendc.lessons import RULES
 from evokernel_core.twin.build import INCLUDE, SOURCES
 from evokernel_core.twin.hazards import HazardRule, as_page, explain, find, hazard_rules
 from tests.chinese import in_chinese, left_in_english

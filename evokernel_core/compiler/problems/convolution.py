@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.aten import RELU
 from evokernel_core.compiler.ops import CONVOLUTION
+from evokernel_core.compiler.problems.reading import below_views, input_below
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent
-from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal, literals
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
+_READER = Sentence("a convolution")
 TYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -75,10 +75,10 @@ def read_convolution(task: KernelTask) -> Convolution:
     nodes = {each.name: each for each in graph.nodes}
     if len(graph.outputs) != 1:
         raise PlanError("The convolution has more than one result.")
-    made = _below(graph.outputs[0], nodes, node.name)
+    made = below_views(graph, graph.outputs[0])
     relu = made.name in nodes and nodes[made.name].op == RELU
     if relu:
-        made = _below(next(iter(nodes[made.name].operands())), nodes, node.name)
+        made = below_views(graph, next(iter(nodes[made.name].operands())))
     if made != ValueRef(node.name):
         raise PlanError("The result is more than a convolution.")
     return evolve(convolution_of(task, node), relu=relu)
@@ -95,27 +95,11 @@ def convolution_node(task: KernelTask) -> Node:
 def convolution_of(task: KernelTask, node: Node) -> Convolution:
     """What a node computes. Raises PlanError where its operands are not inputs of the task."""
     graph = task.graph
-    nodes = {each.name: each for each in graph.nodes}
-    x, weight, *rest = node.operands()
     dtype = node.outputs[0].dtype
     if dtype not in TYPES:
         raise PlanError("A convolution in {dtype} is not covered.", dtype=dtype)
-    geometry = _geometry(graph, node, _input(x, nodes), _input(weight, nodes))
-    return evolve(geometry, bias=_input(rest[0], nodes) if rest else None)
-
-
-def _below(ref: ValueRef, nodes: Mapping[str, Node], stop: str) -> ValueRef:
-    """The value under a chain of views that keep the order of the elements."""
-    while ref.name != stop and ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
-        ref = next(iter(nodes[ref.name].operands()))
-    return ref
-
-
-def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
-    base = _below(ref, nodes, "")
-    if base.name in nodes:
-        raise PlanError("{op} in front of a convolution is not covered.", op=nodes[base.name].op)
-    return base.name
+    x, weight, *bias = (input_below(graph, ref, _READER) for ref in node.operands())
+    return evolve(_geometry(graph, node, x, weight), bias=bias[0] if bias else None)
 
 
 def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import frozen
 
 from evokernel_core.compiler.ops import FLOATS, GATES, RECURRENCE
+from evokernel_core.compiler.problems.reading import below_views, input_below
 from evokernel_core.compiler.shapes.sizes import Extent, extent
-from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
+from evokernel_core.domain.graph import Arg, ValueRef, literal
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+
+_READER = Sentence("a recurrence")
 
 
 @frozen
@@ -58,12 +59,11 @@ class Recurrence:
 def read_recurrence(task: KernelTask) -> Recurrence:
     """The one recurrence of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
     matches = [node for node in graph.nodes if node.op == RECURRENCE.name]
     if len(matches) != 1:
         raise PlanError("The kernel has not exactly one recurrence.")
     (node,) = matches
-    bases = [_base(ref, nodes) for ref in graph.outputs]
+    bases = [below_views(graph, ref) for ref in graph.outputs]
     if any(base.name != node.name for base in bases):
         raise PlanError("The result is more than a recurrence.")
     kind, projections, weights, input_biases, hidden_biases, *states, first, batch_first, upper = node.args
@@ -76,7 +76,9 @@ def read_recurrence(task: KernelTask) -> Recurrence:
 
     def names(arg: Arg) -> tuple[str, ...]:
         given = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
-        return tuple(_input(element, nodes) for element in given if isinstance(element, ValueRef))
+        return tuple(
+            input_below(graph, element, _READER) for element in given if isinstance(element, ValueRef)
+        )
 
     shape = tuple(map(extent, node.outputs[0].shape))
     return Recurrence(
@@ -96,17 +98,3 @@ def read_recurrence(task: KernelTask) -> Recurrence:
         names(upper),
         dtype,
     )
-
-
-def _base(ref: ValueRef, nodes: Mapping[str, Node]) -> ValueRef:
-    """The value under views that only change the shape."""
-    while ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
-        ref = next(iter(nodes[ref.name].operands()))
-    return ref
-
-
-def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
-    base = _base(ref, nodes)
-    if base.name in nodes:
-        raise PlanError("{op} in front of a recurrence is a kernel of its own.", op=nodes[base.name].op)
-    return base.name

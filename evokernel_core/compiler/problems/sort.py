@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.compiler.ops import SORT
+from evokernel_core.compiler.problems.reading import input_below
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 RESULTS = ("values", "indices")
+_READER = Sentence("sorting")
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -53,21 +56,10 @@ def read_sort(task: KernelTask) -> Sort:
         raise PlanError("A result of sorting is read twice in ways of its own.")
     rows, columns = map(extent, graph.spec(x).shape)
     return Sort(
-        _input_below(graph, nodes, x),
-        _input_below(graph, nodes, indices) if isinstance(indices, ValueRef) else "",
+        input_below(graph, x, _READER),
+        input_below(graph, indices, _READER) if isinstance(indices, ValueRef) else "",
         dtype, bool(descending), parts, rows, columns, extent(node.outputs[0].shape[1]), results,
     )  # fmt: skip
-
-
-def _input_below(graph: Graph, nodes: Mapping[str, Node], ref: ValueRef) -> str:
-    """The input that an operand is, under views that keep the order of the elements."""
-    while ref.name in nodes:
-        node = nodes[ref.name]
-        below = next(iter(node.operands()), None)
-        if node.op not in SAME_ORDER or below is None:
-            raise PlanError("{op} in front of sorting needs a kernel of its own.", op=node.op)
-        ref = below
-    return ref.name
 
 
 def _result(nodes: Mapping[str, Node], node: Node, ref: ValueRef) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, SCATTER_TYPES
 from evokernel_core.compiler.rewrites.constants import number_everywhere
-from evokernel_core.compiler.rewrites.elementwise import cast
+from evokernel_core.compiler.rewrites.elementwise import broadcast, cast
 from evokernel_core.compiler.rewrites.indexing import expanded, permuted, places_of, tensor
 from evokernel_core.compiler.rewrites.picking import argument, as_arg, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
@@ -264,7 +264,7 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     first, behind = dims[0], dims[-1] + 1
     if dims != list(range(first, behind)):
         raise PlanError("{op} with indices of dimensions that are not neighbours is not covered.", op=node.op)
-    chosen = _broadcast(writer, indices)
+    chosen = broadcast([writer.shape(index) for index in indices])
     spread = [view(writer, expanded(writer, index, chosen), (1, times(chosen))) for index in indices]
     values = expanded(writer, values, (*shape[:first], *chosen, *shape[behind:]))
     outer, count, run = times(shape[:first]), times(chosen), times(shape[behind:])
@@ -296,16 +296,6 @@ def _scaled(writer: GraphWriter, source: ValueRef, alpha: object) -> ValueRef:
         return source
     spec = writer.spec(source)
     return writer.call("aten.mul.Tensor", source, _number(alpha), shape=spec.shape, dtype=spec.dtype)
-
-
-def _broadcast(writer: GraphWriter, indices: Sequence[ValueRef]) -> tuple[Dim, ...]:
-    """The shape that the indices have together."""
-    shapes = [writer.shape(index) for index in indices]
-    rank = max(map(len, shapes))
-    whole = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    return tuple(
-        next((dim for dim in dims if not extent(dim).is_one), 1) for dims in zip(*whole, strict=True)
-    )
 
 
 def _sorted_cycles(rows: int, size: int, count: float, device: Device) -> float:

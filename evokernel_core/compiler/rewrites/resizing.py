@@ -31,7 +31,7 @@ _CUBIC, _CUBIC_ANTIALIASED = -0.75, -0.5
 
 @frozen
 class Weights:
-    """Writes the matrix of [results, sources] that resizes one dimension. ``scale``: how many elements a
+    """Writes the matrix of [results, sources] that resizes one dimension. ``given``: how many elements a
     result steps over, given by the caller or None."""
 
     writer: GraphWriter
@@ -186,15 +186,22 @@ def _resized(kind: str, dims: int) -> Rewrite:
             return (_in_planes(writer, x, spec, kind, aligned, steps),)
         x = cast(writer, x, "float32")
         for axis in _order(writer.shape(x), spec, first, writer.sizes):
-            scale = argument(node, 3 + axis - first, "scales")
-            given = float(str(scale)) if scale is not None else None
-            weights = Weights(writer, writer.shape(x)[axis], spec.shape[axis], aligned, given)
-            if weights.sources == weights.results and (aligned or given in (None, 1.0)):
+            weights = _weights_of(node, writer, x, axis, aligned, 3 + axis - first)
+            if weights.sources == weights.results and (aligned or weights.given in (None, 1.0)):
                 continue
             x = product_along(writer, x, axis, matrix(weights))
         return (cast(writer, x, spec.dtype),)
 
     return rewrite
+
+
+def _weights_of(
+    node: Node, writer: GraphWriter, x: ValueRef, axis: int, aligned: bool, position: int
+) -> Weights:
+    """The weights along a dimension of ``x``, whose scale is the argument at ``position``."""
+    scale = argument(node, position, "scales")
+    given = float(str(scale)) if scale is not None else None
+    return Weights(writer, writer.shape(x)[axis], node.outputs[0].shape[axis], aligned, given)
 
 
 def _known_steps(
@@ -206,9 +213,7 @@ def _known_steps(
     steps = []
     for i in range(dims):
         axis = len(spec.shape) - dims + i
-        scale = argument(node, argument_of_first_scale + i, "scales")
-        given = float(str(scale)) if scale is not None else None
-        step = Weights(writer, writer.shape(x)[axis], spec.shape[axis], aligned, given).known_step()
+        step = _weights_of(node, writer, x, axis, aligned, argument_of_first_scale + i).known_step()
         if step is None:
             return None
         steps.append(step)
@@ -339,9 +344,7 @@ def _nearest(dims: int, centred: bool) -> Rewrite:
             return (_in_planes(writer, x, spec, kind, False, steps),)
         first = len(spec.shape) - dims
         for axis in _order(writer.shape(x), spec, first, writer.sizes):
-            scale = argument(node, 2 + axis - first, "scales")
-            given = float(str(scale)) if scale is not None else None
-            weights = Weights(writer, writer.shape(x)[axis], spec.shape[axis], False, given)
+            weights = _weights_of(node, writer, x, axis, False, 2 + axis - first)
             x = _chosen_along(weights, x, axis, centred)
         return (x,)
 

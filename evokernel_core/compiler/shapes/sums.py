@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from attrs import frozen
 
@@ -60,13 +60,6 @@ class Sum:
 
 ZERO = Sum()
 UNIT = Sum.number(1)
-
-
-def total(parts: Iterable[Sum]) -> Sum:
-    result = ZERO
-    for part in parts:
-        result = result.plus(part)
-    return result
 
 
 def expanded(extent: Extent) -> Sum:

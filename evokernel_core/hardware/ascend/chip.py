@@ -330,6 +330,10 @@ class Chip:
         """The same of a launch of so many cube cores, each with its two vector cores."""
         return self.launch_of(3 * cubes)
 
+    def cores_of(self, unit: str) -> int:
+        cores = {"M": self.aic, "MTE1": self.aic, "FIX": self.aic, "V": self.aiv, "MTE3": self.aiv}
+        return cores.get(unit, self.aic + self.aiv)
+
     def product_us(self, multiply_adds: int, dtype: str) -> float:
         """A product of complex numbers takes at least three of real ones."""
         real = "float32" if dtype == "complex64" else dtype

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from attrs import frozen
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.experience import Experience
@@ -25,6 +25,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
 from evokernel_core.targets import load_knowledge
 from evokernel_core.targets.sources import main_file
+from evokernel_core.templates import text_environment
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
@@ -143,14 +144,7 @@ def _item(number: int, experience: Experience, privacy: Privacy | None) -> dict[
 
 @cache
 def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("evokernel_core.synthesis", "prompts"),
-        undefined=StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    return text_environment(PackageLoader("evokernel_core.synthesis", "prompts"))
 
 
 def describe_task(task: KernelTask) -> dict[str, Any]:

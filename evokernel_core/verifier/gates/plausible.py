@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask, Symbol
-from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.roofline import moved_us, traffic
 from evokernel_core.twin.run import PipeWork
@@ -57,7 +56,7 @@ def implausible(task: KernelTask, device: Device, timing: Timing) -> Sentence:
             bound=f"{bound:.3g}",
         )
     busiest, pipe = max(
-        ((_least_us(pipe, work, chip_of(device)), pipe) for pipe, work in timing.work), default=(0.0, "")
+        ((_least_us(pipe, work, device), pipe) for pipe, work in timing.work), default=(0.0, "")
     )
     if timing.us < SLACK * busiest:
         return Sentence(
@@ -153,10 +152,9 @@ def shares(
         yield "stores", (min(_bytes(timing, _STORES) / written, 1.0),)
 
 
-def _least_us(pipe: str, work: PipeWork, chip: Chip) -> float:
+def _least_us(pipe: str, work: PipeWork, device: Device) -> float:
     """Microseconds of a pipe where all cores that have it share its work evenly."""
-    cores = {"M": chip.aic, "MTE1": chip.aic, "FIX": chip.aic, "V": chip.aiv, "MTE3": chip.aiv}
-    return work.us / cores.get(pipe, chip.aic + chip.aiv)
+    return work.us / device.cores_of(pipe)
 
 
 def _bytes(timing: Timing, pipes: tuple[str, ...]) -> int:

@@ -18,6 +18,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign_object
+from evokernel_core.hardware.devices import load_device
 from evokernel_core.import_root import import_root
 from evokernel_core.package.integrity import check_files, foreign_words, read_source, source_names
 from evokernel_core.targets.sources import FILES as TARGET_FILES
@@ -143,17 +144,16 @@ def _is_sound(latency: Latency) -> bool:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
-    from evokernel_core.hardware.ascend.chip import load_chip
     from evokernel_core.targets import author_for
 
-    task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
-    rival = rival_of(task, chip)
+    task, device = read_task(manifest["task"]), load_device(manifest["chip"])
+    rival = rival_of(task, device)
     if rival is None:
         return None
     us, word = rival.figures[0]
-    author = author_for(chip.name)  # which the server starts without
+    author = author_for(device.name)  # which the server starts without
     bound, now = author.least_us(task), author.eager_us(task)
-    latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
+    latency = Latency(us, LatencySource(word), device.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
     if not _is_sound(latency):
         return None
@@ -162,11 +162,9 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
 
 def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
     """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
-    from evokernel_core.hardware.ascend.chip import load_chip  # for a package alone, as in ``_borrowed``
-
     try:
         if len(manifest["task"]["graph"]["nodes"]) > _LARGEST_RIVAL:
             return None
-        return rival_of(read_task(manifest["task"]), load_chip(chip))
+        return rival_of(read_task(manifest["task"]), load_device(chip))
     except _UNREADABLE:
         return None

@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 
 
 @define(eq=False)
-class Operation:
+class WorkProgress:
     """One cancellable piece of work. ``cancel`` is our own flag: commands are not ended by the client."""
 
     server: LanguageServer
@@ -38,12 +38,12 @@ class Operations:
     """The work in progress, by token."""
 
     server: LanguageServer
-    active: dict[str, Operation] = field(factory=dict)
+    active: dict[str, WorkProgress] = field(factory=dict)
 
     @asynccontextmanager
-    async def begin(self, title: str, label: str) -> AsyncIterator[Operation]:
+    async def begin(self, title: str, label: str) -> AsyncIterator[WorkProgress]:
         """Shows ``title`` until the block ends; its last word is ``operation.label``."""
-        operation = Operation(self.server, f"evokernel/{uuid.uuid4().hex}", label)
+        operation = WorkProgress(self.server, f"evokernel/{uuid.uuid4().hex}", label)
         self.active[operation.token] = operation
         try:
             operation.shown = await self._create(operation.token)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from evokernel_server.documents.line_index import edited
 from evokernel_server.documents.packages import Installed, package_folder, read_installed
 from evokernel_server.documents.workspace import Document, Workspace, text_hash
 from evokernel_server.errors import Refused
-from evokernel_server.jobs.progress import Operation, Operations
+from evokernel_server.jobs.progress import Operations, WorkProgress
 from evokernel_server.jobs.queue import CANNOT_JUDGE_YET, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.jobs.store import Store
 from evokernel_server.jobs.worker import Cancelled, Worker, WorkerError
@@ -36,8 +35,6 @@ from evokernel_server.offers.ready import Ready
 from evokernel_server.options import Options
 from evokernel_server.texts.hazards import with_help
 from evokernel_server.texts.translations import _, many, sourced, told
-
-log = logging.getLogger(__name__)
 
 
 @define(eq=False)
@@ -112,7 +109,7 @@ class Kernels:
             raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
 
     async def _generate(
-        self, document: Document, region: Region, job: Job, operation: Operation
+        self, document: Document, region: Region, job: Job, operation: WorkProgress
     ) -> dict[str, Any]:
         report = await self.jobs.run_now(job, lambda event: _report(operation, event), operation.cancel)
         if report.best is None:
@@ -336,7 +333,7 @@ class Kernels:
         self.server.window_show_message(types.ShowMessageParams(kind, f"EvoKernel: {answer['message']}"))
 
 
-def _report(operation: Operation, event: AttemptEvent) -> None:
+def _report(operation: WorkProgress, event: AttemptEvent) -> None:
     share = event.n / event.budget if event.budget else None
     words = _("attempt {n}/{budget}", n=event.n, budget=event.budget)
     if event.best_us:

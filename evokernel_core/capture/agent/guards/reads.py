@@ -34,7 +34,6 @@ _MODULE = torch.nn.Module
 _TORCH_FOLDER = torch.__path__[0]
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 _CALL = "_call_impl"
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
     "forward", "_call_impl", "_wrapped_call_impl", "_slow_forward", "_compiled_call_impl",
 }  # fmt: skip

@@ -106,16 +106,9 @@ def _apply(self: Any, function: Any, recurse: bool = True) -> Any:
 
 @contextmanager
 def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Another value for an attribute of a class or module, until the end."""
-    missing = object()
-    before = owner.__dict__.get(name, missing)
-    if before is not missing:
-        stands_for(value, before)
-    setattr(owner, name, value)
-    try:
+    """Another value, which stands for the one that was there, for an attribute of a class or module, until
+    the end."""
+    if name in owner.__dict__:
+        stands_for(value, owner.__dict__[name])
+    with npu.replaced(owner, name, value):
         yield
-    finally:
-        if before is missing:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)

@@ -193,7 +193,7 @@ def stand_in() -> Iterator[None]:
         yield
         return
     with ExitStack() as stack:
-        stack.enter_context(_replaced(torch.ops, _DEVICE, _Operations(torch.ops.npu)))
+        stack.enter_context(replaced(torch.ops, _DEVICE, _Operations(torch.ops.npu)))
         stack.enter_context(_compositions() if installed() else _absent())
         asked.is_so = False
         yield
@@ -206,7 +206,7 @@ def _compositions() -> Iterator[None]:
     with ExitStack() as stack:
         for name in TABLE:
             if hasattr(extension, name):
-                stack.enter_context(_replaced(extension, name, function(name)))
+                stack.enter_context(replaced(extension, name, function(name)))
         yield
 
 
@@ -218,7 +218,7 @@ def _absent() -> Iterator[None]:
         importlib.import_module(NAME)
         if not hasattr(torch, _DEVICE):
             module = importlib.import_module(f"{NAME}.{_DEVICE}")
-            stack.enter_context(_replaced(torch, _DEVICE, module))
+            stack.enter_context(replaced(torch, _DEVICE, module))
             sys.modules[f"torch.{_DEVICE}"] = module
         try:
             yield
@@ -229,7 +229,7 @@ def _absent() -> Iterator[None]:
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Another value for an attribute until the end."""
     missing = object()
     before = owner.__dict__.get(name, missing)

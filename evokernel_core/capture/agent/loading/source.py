@@ -27,7 +27,6 @@ OPAQUE = (
 """Expressions whose inside runs in another scope, repeatedly or suspended: never looked into."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (*_FUNCTIONS, ast.ClassDef, *OPAQUE)
 
 
 @dataclass(frozen=True)

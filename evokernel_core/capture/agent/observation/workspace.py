@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 _INSTALLED = ("site-packages", "dist-packages")
@@ -24,10 +23,6 @@ class Workspace:
         if name not in self._known:
             self._known[name] = self._look(name)
         return self._known[name]
-
-    def of_module(self, module: str) -> str:
-        """The same for a module by its name."""
-        return self.file(getattr(sys.modules.get(module), "__file__", None))
 
     def folders(self, path: tuple[str, ...]) -> list[str]:
         """The folders of the workspace on Python's path, in its order."""

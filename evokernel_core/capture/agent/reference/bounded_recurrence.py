@@ -7,10 +7,11 @@ large as the states themselves, and two right results have nothing in common.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import torch
+
+from .operands import names_in
 
 _LAYERS = frozenset(f"aten.{kind}.input" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _TURNS = ("aten.t.default", "aten.permute.default", "aten.transpose.int")
@@ -25,18 +26,12 @@ def layers_take(graph: dict[str, Any]) -> frozenset[str]:
     loop over steps multiplies with again and again."""
     names = {operand["name"] for operand in graph["inputs"]}
     layers = (node for node in graph["nodes"] if node["op"] in _LAYERS)
-    taken = {name for node in layers for name in _refs(node["args"][1:3])}
-    factors = Counter(name for node in graph["nodes"] if node["op"] in _TURNS for name in _refs(node["args"]))
+    taken = {name for node in layers for name in names_in(node["args"][1:3])}
+    factors = Counter(
+        name for node in graph["nodes"] if node["op"] in _TURNS for name in names_in(node["args"])
+    )
     again = {name for name, count in factors.items() if count >= _LEAST_STEPS}
     return frozenset((taken | again) & names)
-
-
-def _refs(arg: Any) -> Iterator[str]:
-    if isinstance(arg, list):
-        for element in arg:
-            yield from _refs(element)
-    elif isinstance(arg, dict) and "ref" in arg:
-        yield arg["ref"]
 
 
 def steadied(value: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .magnitudes import Magnitude
+from .operands import names_in
 
 _WIDTHS = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
 _ENDS = (0, 1, -1, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, 1 << 32, -(1 << 31) - 1, (1 << 63) - 1,
@@ -37,7 +38,7 @@ def free(graph: Mapping[str, Any]) -> set[str]:
     sources: dict[str, set[str]] = {name: {name} for name, dtype in inputs.items() if dtype in _WIDTHS}
     bound: set[str] = set()
     for node in graph["nodes"]:
-        operands = list(_refs(node["args"])) + [ref for _, arg in node["kwargs"] for ref in _refs(arg)]
+        operands = list(names_in(node["args"])) + [ref for _, arg in node["kwargs"] for ref in names_in(arg)]
         read = set().union(*(sources.get(name, set()) for name in operands))
         if not _takes_all(node):
             bound |= read
@@ -55,12 +56,6 @@ def _takes_all(node: Mapping[str, Any]) -> bool:
         return isinstance(other, int) and other != -1  # the least integer has no negative
     numbers = [arg for arg in node["args"] if isinstance(arg, dict) and "float" in arg]
     return packet in _ANY and not numbers
-
-
-def _refs(arg: Any) -> list[str]:
-    if isinstance(arg, list):
-        return [name for element in arg for name in _refs(element)]
-    return [arg["ref"]] if isinstance(arg, dict) and "ref" in arg else []
 
 
 def is_wide(how: Magnitude) -> bool:

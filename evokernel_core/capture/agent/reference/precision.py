@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+
+from .operands import names_in
 
 HALF = ("float16", "bfloat16")
 _PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
@@ -130,20 +132,12 @@ def may_round_each(graph: dict[str, Any]) -> bool:
         return False
     exact = {operand["name"] for operand in graph["inputs"]}
     for node in graph["nodes"]:
-        packet, read = node["op"].split(".")[1], set(_names_in(node["args"]))
+        packet, read = node["op"].split(".")[1], set(names_in(node["args"]))
         if packet in _COMPARING and not read <= exact:
             return False
         if packet in _EXACT and read <= exact:
             exact.add(node["name"])
     return True
-
-
-def _names_in(data: Any) -> Iterator[str]:
-    if isinstance(data, list):
-        for element in data:
-            yield from _names_in(element)
-    elif isinstance(data, dict) and "ref" in data:
-        yield data["ref"]
 
 
 def _second_of(data: Any, names: set[str]) -> bool:

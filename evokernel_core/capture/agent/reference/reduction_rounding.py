@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from . import precision
+from .operands import names_in
 
 _MOST_LOST = 0.5
 """Values smaller than this share of a sum hide how much its rounding weighs."""
@@ -77,12 +78,4 @@ def _sums_before(nodes: Sequence[Mapping[str, Any]]) -> list[dict[int, frozenset
 
 def _union(known: Mapping[str, frozenset[int]], data: Any) -> frozenset[int]:
     """What is known of the nodes that an argument names."""
-    return frozenset().union(*(known.get(name, frozenset()) for name in _names(data)))
-
-
-def _names(data: Any) -> Iterator[str]:
-    if isinstance(data, list):
-        for element in data:
-            yield from _names(element)
-    elif isinstance(data, dict) and "ref" in data:
-        yield data["ref"]
+    return frozenset().union(*(known.get(name, frozenset()) for name in names_in(data)))

@@ -24,6 +24,7 @@ from .index_ranges import Range, ranges
 from .integer_inputs import draw_whole, free, is_wide, takes_wide
 from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
 from .near_numbers import draw_near, whole_near
+from .operands import names_in
 from .reduction_rounding import LongSums
 from .sorted_inputs import boundaries
 from .weights import as_weights, is_deep
@@ -415,25 +416,17 @@ def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
     last: dict[str, str] = {}
     for node in graph["nodes"]:
         read = [
-            *_references(node["args"]),
-            *_references([element for _, element in node["kwargs"]]),
+            *names_in(node["args"]),
+            *names_in([element for _, element in node["kwargs"]]),
             node["name"],
         ]
         last |= dict.fromkeys(read, node["name"])
-    for name in _references(graph["outputs"]):
+    for name in names_in(graph["outputs"]):
         last.pop(name, None)
     result: dict[str, list[str]] = {}
     for name, node_name in last.items():
         result.setdefault(node_name, []).append(name)
     return result
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, (list, tuple)):
-        for element in value:
-            yield from _references(element)
-    elif isinstance(value, dict) and "ref" in value:
-        yield value["ref"]
 
 
 _RULES = {precision.CONVOLUTION: precision.convolution, **stable_order.RULES, **complex_tensors.RULES}

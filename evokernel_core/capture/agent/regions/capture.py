@@ -63,7 +63,6 @@ from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
 from .data_dependent import values_missing
 from .full_graph import WholeFunctions
 from .grow import grow
-from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Refusal, RegionPlan
 from .results import statements_of
@@ -575,15 +574,6 @@ class _Request:
         specs = tuple(_bound(spec, converter) for spec in converter.input_specs)
         symbols = _symbols(converter, function, graph, list(specs))
         return graph, symbols, converter.asked_of_unread(read), specs
-
-
-def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
-    """Python texts that hold where the result is contiguous, as it was when the region was captured."""
-    read = [operand["expression"] for operand in graph["inputs"]]
-    if all(leaf.kind == SCALAR or leaf.value.is_contiguous() for leaf in function.inputs):
-        return []
-    result = layouts_of_results(function.call, function.inputs)
-    return [*conditions_of_order(function.call, function.inputs, read, result)]
 
 
 def _check_tensors(seen: Observed, function: RegionFunction, given: tuple[torch.Tensor, ...]) -> None:

@@ -67,9 +67,7 @@ class CursorKind(IntEnum):
     # types
     UNEXPOSED_TYPE = 1001
     VOID = 1002
-    FIRST_SCALAR = 1003
     FIRST_FLOAT = 1021
-    LAST_SCALAR = 1023
     DEPENDENT = 1026
     HALF = 1031
     POINTER = 1101

@@ -63,13 +63,6 @@ class Type:
         """A pointer to a number, as an address in global memory is."""
         return self.kind == CursorKind.POINTER and not self.is_object and self.stripped != CursorKind.FUNCTION
 
-    @property
-    def is_scalar(self) -> bool:
-        return (
-            CursorKind.FIRST_SCALAR <= self.kind <= CursorKind.LAST_SCALAR
-            or self.kind == CursorKind.ENUM_TYPE
-        )
-
 
 def _is_number(declaration: Declaration | None) -> bool:
     if declaration is None or declaration.origin != "twin":

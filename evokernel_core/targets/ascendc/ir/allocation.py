@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
 
-from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.lifetimes import lives
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Copy, Get, Instruction, Kernel, Put, accesses
 
@@ -91,8 +90,3 @@ def _meets(life: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
 def written(kernel: Kernel) -> frozenset[Buffer]:
     """Buffers that an instruction or a load writes."""
     return frozenset(child.buffer for node in kernel.nodes for writes, child in accesses(node) if writes)
-
-
-def fits(kernel: Kernel, chip: Chip) -> bool:
-    """Whether the buffers fit the unified buffer."""
-    return bytes_of(kernel) <= chip.ub_bytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.hardware.ascend.api import api_row
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.ir import allocation
@@ -24,7 +23,7 @@ from evokernel_core.targets.ascendc.ir.cube import (
 )
 from evokernel_core.targets.ascendc.ir.expr import Expr
 from evokernel_core.targets.ascendc.ir.handing_cube import L0, kept, of_memories, stream_of
-from evokernel_core.targets.ascendc.ir.legality import Broken, refused_sizes, wrong_types
+from evokernel_core.targets.ascendc.ir.legality import Broken, beyond_limits, refused_sizes, wrong_types
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory, Node, accesses, flat
 from evokernel_core.targets.ascendc.ir.tile import known_values, walk
 
@@ -144,21 +143,25 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
         case Nd2Nz():
             rows, columns = of(node.rows), of(node.columns)
             height = _whole(rows, FRACTAL)
-            yield from _limits("DataCopyNd2Nz", {"nValue": rows, "dValue": columns, "dstNzC0Stride": height})
+            yield from beyond_limits(
+                "DataCopyNd2Nz", {"nValue": rows, "dValue": columns, "dstNzC0Stride": height}
+            )
             width = _whole(columns, _block(node.target.buffer))
             yield from _fits(node.target.buffer, of(node.target.offset) + height * width)
         case Nd2NzMatrices():
             yield from _matrices(node, [of(figure) for figure in node.figures], of(node.target.offset))
         case CopyBlocks():
-            yield from _limits("DataCopyBlocksToL1", _counts([of(figure) for figure in node.figures]))
+            yield from beyond_limits("DataCopyBlocksToL1", _counts([of(figure) for figure in node.figures]))
             yield from _fits(node.target.buffer, _reach(node, of))
         case ClearBlocks():
             figures = {"repeatTimes": of(node.runs), "blockNum": of(node.blocks), "dstGap": of(node.gap)}
-            yield from _limits("Fill", figures)
+            yield from beyond_limits("Fill", figures)
             yield from _fits(node.target.buffer, _reach(node, of))
         case LoadFractals():
             fractals, step, gap = (of(figure) for figure in node.figures)
-            yield from _limits("LoadData2D", {"repeatTimes": fractals, "srcStride": step, "dstGap": gap})
+            yield from beyond_limits(
+                "LoadData2D", {"repeatTimes": fractals, "srcStride": step, "dstGap": gap}
+            )
             taken = (max(0, fractals - 1) * (gap + 1) + 1) * FRACTAL * _block(node.target.buffer)
             yield from _fits(node.target.buffer, of(node.target.offset) + taken)
         case LoadData():
@@ -169,16 +172,16 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
                 figures = {"l1W": _whole(of(node.rows.of), FRACTAL), "mStartPt": of(node.rows.start),
                            "kStartPt": of(node.columns.start), "mExtension": _whole(rows, FRACTAL),
                            "channelSize": of(node.columns.of), "kExtension": columns}  # fmt: skip
-                yield from _limits("LoadData3D", figures)
+                yield from beyond_limits("LoadData3D", figures)
         case Mmad():
             rows, columns = _whole(of(node.rows), FRACTAL), of(node.columns)
-            yield from _limits("Mmad", {"m": rows, "n": columns, "k": of(node.depth)})
+            yield from beyond_limits("Mmad", {"m": rows, "n": columns, "k": of(node.depth)})
             yield from _fits(node.target.buffer, of(node.target.offset) + rows * _whole(columns, FRACTAL))
         case Fixpipe():
             figures = {"nSize": of(node.columns), "mSize of ND": of(node.rows), "ndNum": of(node.matrices)}
             height = _whole(of(node.height), FRACTAL) // FRACTAL
             figures |= {"srcNdStride": of(node.gap) // FRACTAL * height, "dstNdStride": of(node.apart)}
-            yield from _limits("Fixpipe", figures)
+            yield from beyond_limits("Fixpipe", figures)
 
 
 def _counts(figures: list[int]) -> dict[str, int]:
@@ -194,25 +197,11 @@ def _reach(node: CopyBlocks | ClearBlocks, of: Callable[[Expr], int]) -> int:
 def _matrices(node: Nd2NzMatrices, figures: list[int], offset: int) -> Iterator[Broken]:
     matrices, rows, columns, _, _, height, row_step, matrix_step = figures
     names = ("ndNum", "nValue", "dValue", "srcNdMatrixStride", "srcDValue", "dstNzC0Stride", "dstNzNStride")
-    yield from _limits("DataCopyNd2Nz", dict(zip(names, figures, strict=False)))
+    yield from beyond_limits("DataCopyNd2Nz", dict(zip(names, figures, strict=False)))
     block = _block(node.target.buffer)
-    yield from _limits("DataCopyNd2Nz", {"dstNzMatrixStride": matrix_step * block})
+    yield from beyond_limits("DataCopyNd2Nz", {"dstNzMatrixStride": matrix_step * block})
     last = (-(-columns // block) - 1) * height + (rows - 1) * row_step + (matrices - 1) * matrix_step
     yield from _fits(node.target.buffer, offset + (last + 1) * block)
-
-
-def _limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
-    for name, given in figures.items():
-        limit = api_row(key).limit(name)
-        if not limit.low <= given <= limit.high:
-            reason = Sentence(
-                "{name} is {given}, and takes {low} to {high}.",
-                name=name,
-                given=given,
-                low=limit.low,
-                high=limit.high,
-            )
-            yield Broken("parameter-limit", key, reason)
 
 
 def _fits(buffer: Buffer, elements: int) -> Iterator[Broken]:

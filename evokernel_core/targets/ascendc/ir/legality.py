@@ -238,27 +238,35 @@ def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
         )
     if node.is_load:
         figures["padding"] = max(node.zeros.evaluate(values), node.before.evaluate(values)) * width
+    yield from beyond_limits(key, figures)
+
+
+def beyond_limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
+    """Parameters of an instruction, by name, against the limits of the API table."""
     for name, given in figures.items():
         limit = api_row(key).limit(name)
         if not limit.low <= given <= limit.high:
-            reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
+            reason = Sentence(
+                "{name} is {given}, and takes {low} to {high}.",
+                name=name,
+                given=given,
+                low=limit.low,
+                high=limit.high,
+            )
             yield Broken("parameter-limit", key, reason)
 
 
 def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken]:
     """Parameters by name against the limits of the API table."""
-    limits = {limit.parameter: limit for limit in api_row(node.key).limits}
+    limited = {limit.parameter for limit in api_row(node.key).limits}
     for operand in node.operands:
         if not isinstance(operand, Fields):
             continue
-        given_values = dict(operand.values)
+        given = dict(operand.values)
         if operand.is_short:
-            given_values["repeatTime"] = node.repeats
-        for name, value in given_values.items():
-            limit, given = limits.get(name), value.evaluate(values)
-            if limit is not None and not limit.low <= given <= limit.high:
-                reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
-                yield Broken("parameter-limit", node.key, reason)
+            given["repeatTime"] = node.repeats
+        figures = {name: value.evaluate(values) for name, value in given.items() if name in limited}
+        yield from beyond_limits(node.key, figures)
 
 
 def _types(node: Instruction) -> Iterator[Broken]:

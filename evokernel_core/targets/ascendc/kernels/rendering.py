@@ -7,13 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader
 
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.targets.ascendc.lowering.program import camel
+from evokernel_core.templates import text_environment
 
 RAW = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 """The C++ type that moves elements of so many bytes, whatever they are."""
@@ -22,14 +23,7 @@ _RESULTS = ("output",)
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
+    environment = text_environment(FileSystemLoader(Path(__file__).parent))
     environment.globals["most_of"] = most_of  # limits of instructions, from the table of the interface
     return environment
 

@@ -1,9 +1,11 @@
-"""What settings of stored strategies say, whichever family they are of."""
+"""What settings of strategies and schedules say, whichever family they are of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from attrs import evolve
 
 from evokernel_core.compiler.schedule import Stages
 from evokernel_core.domain.errors import StrategyError
@@ -26,3 +28,8 @@ def chosen(strategy: Strategy, name: str, table: Mapping[str, T]) -> T:
             value=repr(value),
         )
     return table[value]
+
+
+def whole_step(before: Any, after: Any) -> Any:
+    """Of a schedule with deeper steps in L0: a panel in L1 has one at least."""
+    return evolve(after, panel_k=max(after.panel_k, after.base_k))

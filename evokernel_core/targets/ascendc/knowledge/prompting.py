@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from attrs import frozen
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 
 from evokernel_core.compiler.knowledge import Shipped
 from evokernel_core.domain.descriptor import Descriptor
@@ -37,6 +37,7 @@ from evokernel_core.targets.ascendc.knowledge.practices import (
 )
 from evokernel_core.targets.ascendc.lowering.program import camel
 from evokernel_core.targets.ascendc.source import FILES, KERNEL
+from evokernel_core.templates import text_environment
 
 _OURS = frozenset(("kernel", "op", "pipe", "tile", "tiling", "workspace"))
 """Words of the text of every kernel."""
@@ -150,11 +151,4 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("evokernel_core.targets.ascendc.knowledge", "prompts"),
-        undefined=StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    return text_environment(PackageLoader("evokernel_core.targets.ascendc.knowledge", "prompts"))

@@ -8,7 +8,7 @@ Integers that a call is given have no bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -217,49 +217,24 @@ def _filled(node: Node, number: int | None, writer: GraphWriter) -> _Whole | Non
     )
 
 
-def _pair(node: Node, operand: _Operand, writer: GraphWriter) -> tuple[_Whole, _Whole] | None:
-    left, right = (operand(arg, writer) for arg in node.args[:2])
-    return None if left is None or right is None else (left, right)
+def _pairwise(bounds_of: Callable[[_Whole, _Whole], Sequence[float]], *, exact: bool = True) -> _Rule:
+    """The operation itself on two operands; ``bounds_of`` gives the ends of its results, which have to be
+    ``exact`` in float32 where it makes new numbers."""
 
-
-def _computed(
-    node: Node, writer: GraphWriter, op: str, args: tuple[Arg, ...], ends: list[float]
-) -> _Whole | None:
-    """What float32 holds exactly, None for the rest."""
-    if not all(abs(end) <= _EXACT for end in ends):
-        return None
-    return _Whole(_as(node, writer, op, *args), min(ends), max(ends))
-
-
-def _sum(sign: int) -> _Rule:
     def rule(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
-        pair = _pair(node, operand, writer)
-        if pair is None or argument(node, 2, "alpha", 1) != 1:
+        left, right = (operand(arg, writer) for arg in node.args[:2])
+        if left is None or right is None or argument(node, 2, "alpha", 1) != 1:
             return None
-        left, right = pair
-        ends = [left.low + min(sign * right.low, sign * right.high)]
-        ends.append(left.high + max(sign * right.low, sign * right.high))
-        return _computed(node, writer, node.op, (left.value, right.value), ends)
+        bounds = bounds_of(left, right)
+        if exact and not all(abs(bound) <= _EXACT for bound in bounds):
+            return None
+        return _Whole(_as(node, writer, node.op, left.value, right.value), min(bounds), max(bounds))
 
     return rule
 
 
-def _reversed_difference(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
-    pair = _pair(node, operand, writer)
-    if pair is None or argument(node, 2, "alpha", 1) != 1:
-        return None
-    left, right = pair
-    ends = [right.low - left.high, right.high - left.low]
-    return _computed(node, writer, node.op, (left.value, right.value), ends)
-
-
-def _product(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
-    pair = _pair(node, operand, writer)
-    if pair is None:
-        return None
-    left, right = pair
-    ends = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-    return _computed(node, writer, node.op, (left.value, right.value), ends)
+def _products(left: _Whole, right: _Whole) -> list[float]:
+    return [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
 
 
 def _negative(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
@@ -278,15 +253,9 @@ def _absolute(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | No
 
 
 def _extreme(choose: Callable[..., float]) -> _Rule:
-    def rule(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
-        pair = _pair(node, operand, writer)
-        if pair is None:
-            return None
-        left, right = pair
-        bounds = choose(left.low, right.low), choose(left.high, right.high)
-        return _Whole(_as(node, writer, node.op, left.value, right.value), *bounds)
-
-    return rule
+    return _pairwise(
+        lambda left, right: (choose(left.low, right.low), choose(left.high, right.high)), exact=False
+    )
 
 
 def _clamp(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
@@ -311,10 +280,10 @@ def _where(node: Node, operand: _Operand, writer: GraphWriter) -> _Whole | None:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "add": _sum(1),
-    "sub": _sum(-1),
-    "rsub": _reversed_difference,
-    "mul": _product,
+    "add": _pairwise(lambda left, right: (left.low + right.low, left.high + right.high)),
+    "sub": _pairwise(lambda left, right: (left.low - right.high, left.high - right.low)),
+    "rsub": _pairwise(lambda left, right: (right.low - left.high, right.high - left.low)),
+    "mul": _pairwise(_products),
     "neg": _negative,
     "abs": _absolute,
     "minimum": _extreme(min),

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import psutil
-
 from evokernel_core.extras import FLEET
 from evokernel_core.logs import get_logger
+from evokernel_core.process_tree import descendants, kill_all
 from evokernel_core.verifier.queue import Claim
 from evokernel_core.verifier.workers import LONGEST_ANSWER, SECRETS, Died, HostLost, Serve
 
@@ -93,19 +92,14 @@ async def _end(process: Process) -> None:
     """The driver and all that it started: politely, then by force."""
     if process.returncode is not None:
         return
-    try:
-        family = psutil.Process(process.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        family = []
+    family = descendants(process.pid)
     assert process.stdin
     process.stdin.close()
     with suppress(TimeoutError):
         await asyncio.wait_for(asyncio.shield(process.wait()), HANG_UP_S)
     if process.returncode is None:
         process.kill()
-    for member in family:
-        with suppress(psutil.NoSuchProcess):
-            member.kill()
+    kill_all(family)
 
 
 class _Seats:

@@ -14,7 +14,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
-from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
+from evokernel_core.targets.ascendc.kernels.settings import BUFFERS, whole_step
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
@@ -42,11 +42,6 @@ def _same_scores(before: AttentionSchedule, after: AttentionSchedule) -> Attenti
     return evolve(after, chunk=max(8, before.chunk * before.keys // max(after.keys, 1)))
 
 
-def _whole_step(before: AttentionSchedule, after: AttentionSchedule) -> AttentionSchedule:
-    """A panel has a step at least."""
-    return evolve(after, panel_k=max(after.panel_k, after.base_k))
-
-
 @frozen
 class AttentionSchedule(Schedule):
     """``queries`` x ``keys`` scores in a step, of which a vector core holds ``chunk`` rows at a time in
@@ -62,7 +57,7 @@ class AttentionSchedule(Schedule):
         int,
         Word("depth"),
         Range(FRACTAL, unit=FRACTAL),
-        Scaled("deeper step in L0", "shallower step in L0", also=_whole_step),
+        Scaled("deeper step in L0", "shallower step in L0", also=whole_step),
     ]
     panel_k: Annotated[int, Scaled("deeper panel in L1", "shallower panel in L1")]
     buffers: Annotated[int, BUFFERS, Named({1: "one buffer", 2: "two buffers"})] = 2

@@ -55,6 +55,12 @@ class PieceLowerer(Lowerer):
 class Pieces(RowPasses):
     """One kernel of rows in pieces."""
 
+    note = _NOTE
+
+    @classmethod
+    def _in_passes(cls, plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
+        return in_passes(plan, schedule, PieceLowerer(plan, packed=False, eager=schedule.eager_rounding))
+
     def build(self) -> IRKernel:
         k = self.k
         rows, self._columns = self.sizes()
@@ -127,17 +133,3 @@ class Pieces(RowPasses):
 
     def elements(self) -> Expr:
         return self._pieces * self._columns
-
-
-def resources(plan: Plan, schedule: Schedule) -> Kernel:
-    """What the kernel of a plan takes."""
-    return _in_passes(plan, schedule)[0]
-
-
-def build(plan: Plan, schedule: Schedule) -> IRKernel:
-    """The kernel of a plan."""
-    return Pieces(*_in_passes(plan, schedule), _NOTE).build()
-
-
-def _in_passes(plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
-    return in_passes(plan, schedule, PieceLowerer(plan, packed=False, eager=schedule.eager_rounding))

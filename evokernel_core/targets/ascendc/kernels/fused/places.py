@@ -8,7 +8,6 @@ from evokernel_core.compiler.lowering.plan import Plan, PlanInput
 from evokernel_core.targets.ascendc.ir.expr import Expr, Int, TilingField
 
 MID = TilingField("mid")
-COLUMNS = TilingField("columns")
 
 
 def outer_loop(axis: int) -> TilingField:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from typing import ClassVar
 
 from attrs import frozen
 
+from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.ir.expr import Expr, Int, State, Var
 from evokernel_core.targets.ascendc.ir.floats import FLOAT, Arithmetic, AsFloat, Negative
+from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
 from evokernel_core.targets.ascendc.ir.nodes import Slice
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.nest import Nest
 from evokernel_core.targets.ascendc.kernels.fused.passes import Accumulation, Pass
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
+from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
 
 
@@ -29,11 +33,32 @@ class RowTile:
 
 
 class RowPasses(Nest):
-    """A kernel of rows in passes; its tiles, its lanes and its elements are a form's own."""
+    """A kernel of rows in passes; its tiles, its lanes and its elements are a form's own, and so is ``note``,
+    what its text says of it."""
 
-    def __init__(self, kernel: Kernel, steps: Sequence[Pass], final: TileProgram, note: str) -> None:
-        super().__init__(kernel, note)
-        self.steps, self.final = steps, final
+    note: ClassVar[str]
+
+    def __init__(self, plan: Plan, schedule: Schedule) -> None:
+        kernel, self.steps, self.final = self._in_passes(plan, schedule)
+        super().__init__(kernel, self.note)
+
+    @classmethod
+    def resources(cls, plan: Plan, schedule: Schedule) -> Kernel:
+        """What the kernel of a plan takes."""
+        return cls._in_passes(plan, schedule)[0]
+
+    @classmethod
+    def kernel_of(cls, plan: Plan, schedule: Schedule) -> IRKernel:
+        """The kernel of a plan."""
+        return cls(plan, schedule).build()
+
+    @classmethod
+    @abstractmethod
+    def _in_passes(cls, plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
+        """What the kernel takes, its passes that reduce, and the program that writes the outputs."""
+
+    @abstractmethod
+    def build(self) -> IRKernel: ...
 
     @abstractmethod
     def tiles(self, row: Var, program: TileProgram) -> AbstractContextManager[RowTile]:

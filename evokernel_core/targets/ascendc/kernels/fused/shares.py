@@ -55,6 +55,13 @@ class SharedLowerer(PieceLowerer):
 class Shares(Pieces):
     """One kernel of shared rows."""
 
+    note = _NOTE
+
+    @classmethod
+    def _in_passes(cls, plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
+        pieces = in_pieces(plan)
+        return in_passes(pieces, schedule, SharedLowerer(pieces, packed=False, eager=schedule.eager_rounding))
+
     def build(self) -> IRKernel:
         k, kernel = self.k, self.kernel
         rows, self._columns = self.sizes()
@@ -217,18 +224,3 @@ class Shares(Pieces):
             return
         with self.k.when(self._share, "==", 0):
             super().store(output, offset, count)
-
-
-def resources(plan: Plan, schedule: Schedule) -> Kernel:
-    """What the kernel of a plan takes."""
-    return _in_passes(plan, schedule)[0]
-
-
-def build(plan: Plan, schedule: Schedule) -> IRKernel:
-    """The kernel of a plan."""
-    return Shares(*_in_passes(plan, schedule), _NOTE).build()
-
-
-def _in_passes(plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
-    pieces = in_pieces(plan)
-    return in_passes(pieces, schedule, SharedLowerer(pieces, packed=False, eager=schedule.eager_rounding))

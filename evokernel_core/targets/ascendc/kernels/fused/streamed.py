@@ -30,6 +30,12 @@ _ALIGNED = Constant("ALIGNED_ELEMENTS", 128, "of the narrowest float type in 256
 class Streamed(RowPasses):
     """One kernel of rows that are one run of memory each."""
 
+    note = _NOTE
+
+    @classmethod
+    def _in_passes(cls, plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
+        return in_passes(plan, schedule, Lowerer(plan, False, schedule.eager_rounding))
+
     def build(self) -> IRKernel:
         k = self.k
         rows, self._columns = self.sizes()
@@ -74,17 +80,3 @@ class Streamed(RowPasses):
 
     def elements(self) -> Expr:
         return self._columns
-
-
-def resources(plan: Plan, schedule: Schedule) -> Kernel:
-    """What the kernel of a plan takes."""
-    return _in_passes(plan, schedule)[0]
-
-
-def build(plan: Plan, schedule: Schedule) -> IRKernel:
-    """The kernel of a plan."""
-    return Streamed(*_in_passes(plan, schedule), _NOTE).build()
-
-
-def _in_passes(plan: Plan, schedule: Schedule) -> tuple[Kernel, list[Pass], TileProgram]:
-    return in_passes(plan, schedule, Lowerer(plan, False, schedule.eager_rounding))

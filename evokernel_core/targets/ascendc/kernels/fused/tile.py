@@ -10,23 +10,23 @@ from evokernel_core.targets.ascendc.kernels.fused import (
     columnwise,
     lanes,
     packed,
-    pieces,
-    shares,
     single,
     step_tiles,
     steps,
-    streamed,
 )
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
+from evokernel_core.targets.ascendc.kernels.fused.pieces import Pieces
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.targets.ascendc.kernels.fused.shares import Shares
+from evokernel_core.targets.ascendc.kernels.fused.streamed import Streamed
 
 _FORMS = {
     Form.PACKED: (single.resources, packed.build),
-    Form.STREAM: (streamed.resources, streamed.build),
+    Form.STREAM: (Streamed.resources, Streamed.kernel_of),
     Form.LANES: (columnwise.resources, lanes.build),
     Form.STEPS: (steps.resources, step_tiles.build),
-    Form.PIECES: (pieces.resources, pieces.build),
-    Form.SHARED: (shares.resources, shares.build),
+    Form.PIECES: (Pieces.resources, Pieces.kernel_of),
+    Form.SHARED: (Shares.resources, Shares.kernel_of),
     **dict.fromkeys((Form.FLAT, Form.SEGMENTS, Form.RESIDENT), (single.resources, single.build)),
 }
 """For each form what gives what a kernel takes, and what builds it."""

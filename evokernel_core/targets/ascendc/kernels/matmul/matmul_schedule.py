@@ -22,6 +22,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
+from evokernel_core.targets.ascendc.kernels.settings import whole_step
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 _WHOLE_HEIGHT = 65536
@@ -41,11 +42,6 @@ _BASES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
 
 def _one_result(schedule: MatmulSchedule) -> bool:
     return schedule.parts == 1
-
-
-def _whole_step(before: MatmulSchedule, after: MatmulSchedule) -> MatmulSchedule:
-    """A panel has a step at least."""
-    return evolve(after, panel_k=max(after.panel_k, after.base_k))
 
 
 _IN_FRACTALS = Range(FRACTAL, unit=FRACTAL)
@@ -73,7 +69,7 @@ class MatmulSchedule(Schedule):
         Word("depth"),
         _IN_FRACTALS,
         Scaled(down="shallower step in L0"),
-        Scaled("deeper step in L0", also=_whole_step),
+        Scaled("deeper step in L0", also=whole_step),
     ]
     panel_k: Annotated[
         int, Word("panel"), Range(FRACTAL), Scaled("deeper panel in L1", "shallower panel in L1")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Word
+from evokernel_core.targets.ascendc.kernels.settings import whole_step
 
 MOST_BATCH = 128
 """Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
-
-
-def _whole_step(before: RecurrentSchedule, after: RecurrentSchedule) -> RecurrentSchedule:
-    """A panel has a step at least."""
-    return evolve(after, panel_k=max(after.panel_k, after.base_k))
 
 
 @frozen
@@ -33,7 +29,7 @@ class RecurrentSchedule(Schedule):
         int,
         Word("depth"),
         Range(16, unit=16),
-        Scaled("deeper step in L0", "shallower step in L0", also=_whole_step),
+        Scaled("deeper step in L0", "shallower step in L0", also=whole_step),
     ]
     panel_k: Annotated[int, Word("panel"), Scaled("deeper panel in L1", "shallower panel in L1")]
     states_k: int
