@@ -32,9 +32,11 @@ PARTED = {
     "expand_add": {"infinity"},
     "bce": {"normal", "nan", "infinity", "extreme"},
     "bce_sigmoid": {"normal", "nan", "infinity", "extreme"},
+    "index_reduce": {"normal", "nan"},
+    "var_one": {"normal", "nan"},
 }
 """Functions whose graphs are not what they mean, and draws at which that is seen: a sum with a difference in
-place of a write, and values that the code refuses."""
+place of a write, values that the code refuses, and those of which it warns."""
 FEW = (
     "expand_write", "expand_add", "in_place_view_of_input", "index_add", "index_copy", "index_fill",
     "index_read", "gather", "one_hot", "where_nan", "amax", "sort", "softmax_masked", "rsub_zero",

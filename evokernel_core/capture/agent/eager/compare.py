@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import AgentError, describe
+from ..errors import AgentError, Refused, describe
 from ..graph import complex_tensors
 from ..inputs.trials import Known
 from ..loading.devices import on_host
@@ -28,6 +28,7 @@ from ..reference.reference import first_values, in_order, run, shapes_of, size_o
 from ..regions.capture import Asked, capture
 from ..regions.layouts import view_by
 from ..regions.parts import SCALAR
+from ..regions.tensor_effects import watched
 from ..sentence import Sentence
 from . import draws
 from .draws import Given
@@ -233,6 +234,8 @@ def _compare(
         of_code: list[Any] | BaseException = _run_code(subject, given, path)
     except NotCompared:
         raise
+    except Refused as error:
+        return error.sentence
     except BaseException as error:  # as SystemExit
         of_code = error
     if isinstance(of_code, BaseException) or isinstance(of_graph, Exception):
@@ -282,7 +285,7 @@ def _run_code(subject: Subject, given: Given, path: Path) -> list[Any]:
     torch.manual_seed(_SEED)
     state = torch.get_rng_state()
     try:
-        with torch.no_grad(), in_order(), on_host(), confined(path):
+        with torch.no_grad(), in_order(), on_host(), confined(path), watched():
             result: list[Any] = pytree.tree_leaves(subject.call(*given.of_code))
     except Stopped as error:
         raise NotCompared(error.sentence) from error

@@ -40,6 +40,7 @@ from ..loading.functional_library import WithoutWrites
 from ..loading.imports import Imports
 from ..loading.lazy_modules import lazy_modules, was_called
 from ..loading.load import execute, isolation, line_of, parsed
+from ..loading.no_memory import WithoutMemory
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
@@ -116,6 +117,7 @@ def capture(
         lazy_modules(),
         without_values(),
         WithoutWrites(),
+        WithoutMemory(),
         stand_in(),
         ExitStack() as kept,
     ):
@@ -453,6 +455,7 @@ class _Request:
             whole = tuple(leaf.expression for leaf in function.inputs if is_whole(leaf))
             texts = (
                 *unread,
+                *_ordered(function, graph),
                 *conditions_of_writing(function.inputs, graph),
                 *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
                 *walked(seen.walked, function.inputs),
@@ -460,7 +463,7 @@ class _Request:
             )
             asked = (*seen.without(settings), *_sized(plan), *(CapturedGuard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code, whole).data(graph)
-        except Unsupported as error:
+        except (Unsupported, Refused) as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
             unknown = Sentence("torch.export could not trace it ({error}).", error=describe(error))
@@ -578,10 +581,9 @@ class _Request:
 
 
 def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
-    """Python texts that hold where the result is contiguous, as it was when the region was captured."""
+    """Python texts that hold where the result is contiguous, as it was when the region was captured. Raises
+    Refused where the region does more than to compute tensors."""
     read = [operand["expression"] for operand in graph["inputs"]]
-    if all(leaf.kind == SCALAR or leaf.value.is_contiguous() for leaf in function.inputs):
-        return []
     result = layouts_of_results(function.call, function.inputs)
     return [*conditions_of_order(function.call, function.inputs, read, result)]
 

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .parts import SCALAR, Leaf
-from .tensor_effects import check_effects, seen
+from .tensor_effects import check_effects, seen, watched
 
 Dim = int | str
 Step = tuple[str, tuple[Any, ...]]
@@ -193,7 +193,8 @@ def layouts_of_results(
         plain = seen(torch.empty(()))
         named = [(leaf.expression, _operand(leaf, as_captured)) for leaf in leaves]
         given = [(text, tensor, seen(tensor)) for text, tensor in named]
-        results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
+        with watched():
+            results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
         check_effects(given, results, plain)
     return [layout_of(result) if isinstance(result, torch.Tensor) else None for result in results]
 
