@@ -68,7 +68,7 @@ from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Refusal, RegionPlan
 from .results import statements_of
-from .writes import conditions_of_writing
+from .writes import check_writes, conditions_of_writing
 
 _MAX_PINNINGS = 3
 _MOST_TRIED = 16
@@ -452,6 +452,7 @@ class _Request:
             graph, symbols, unread, specs = self._graph(plan, function)
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
+            check_writes(graph, seen.attributes | seen.by_text)
             whole = tuple(leaf.expression for leaf in function.inputs if is_whole(leaf))
             texts = (
                 *unread,

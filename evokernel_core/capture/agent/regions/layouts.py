@@ -218,12 +218,14 @@ def conditions_of_order(
     read: Iterable[str],
     layouts: list[TensorLayout | None],
 ) -> Iterator[str]:
-    """Python texts that hold where operands which are not contiguous lie in memory in the order that they
-    had when they were captured: for those whose order decides on that of a result. ``found`` has the layouts
-    of results then, ``read`` the texts of the operands."""
+    """Python texts that hold where tensors lie in memory in the order that they had when they were captured:
+    for those whose order decides on that of a result, but for contiguous operands, of which a call asks that
+    anyway. ``layouts`` are those of results then, ``read`` the texts of the operands."""
     wanted = set(read)
     for index, leaf in enumerate(leaves):
-        if leaf.kind == SCALAR or leaf.expression not in wanted or leaf.value.is_contiguous():
+        if leaf.kind == SCALAR or leaf.value.dim() < 2:
+            continue
+        if leaf.expression in wanted and leaf.value.is_contiguous():
             continue
         if any(
             _layouts_with(call, leaves, index, order) != layouts for order in _other_orders(leaf.value.dim())
