@@ -95,9 +95,10 @@ def _steps(node: Any, size: Callable[[Any], Any]) -> list[Step]:
 
 
 def _sliced(node: Any, known: Callable[[Any], Any]) -> Step:
-    _, dim, start, end, step = (*node.args, *(None, 0, None, None, 1)[len(node.args) :])
+    defaults: tuple[Any, ...] = (None, 0, None, None, 1)
+    _, dim, start, end, step = tuple(node.args) + defaults[len(node.args) :]
     if step == 1 and not (isinstance(start, int) and start < 0):
         return "narrow", (dim, known(start or 0), known(node.meta["val"].shape[dim]))
     end = None if isinstance(end, int) and end >= sys.maxsize else end
-    before = [slice(None)] * (dim % node.meta["val"].dim())
-    return ITEM, (*before, slice(*map(known, (start, end, step))))
+    before = (slice(None),) * int(dim % node.meta["val"].dim())
+    return ITEM, (*before, slice(known(start), known(end), known(step)))

@@ -143,6 +143,8 @@ def capture(
                 entries.append(entry)
                 with stacks_kept() if whole else nullcontext():
                     ran.append(_run(trial, recorder, source, entry, module, problems))
+                if entry:
+                    entry.state.end()  # before the next one is put into evaluation
             failures = [entry for entry in ran if not isinstance(entry, Observed)]
         wanted = [function for function in source.functions if _matches(function, asked.symbol)]
         inside = partial(_inside, program, source, module, fake)
