@@ -191,6 +191,13 @@ def _apart(written: str, read: str) -> Sentence:
     return Sentence("No other operand shares memory with {names}.", names=_listed(written))
 
 
+def _writable(written: str) -> Sentence:
+    return Sentence(
+        "No tensor that inference mode has made is written into outside of it: {names}.",
+        names=_listed(written),
+    )
+
+
 def _ordered(value: str, dims: str) -> Sentence:
     return Sentence(
         "The dimensions of {value} lie in memory in the order {order}.", value=value, order=_listed(dims)
@@ -227,6 +234,7 @@ _CALLS: Mapping[str, Callable[..., Sentence]] = {
     "guards.originals": _originals,
     "guards.plain": _plain,
     "guards.shown": _named,
+    "guards.writable": _writable,
 }
 """The functions of ``guards.py`` that conditions call, and what they say."""
 

@@ -14,6 +14,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import check
 from evokernel_core.targets.ascendc.target import ASCENDC
+from tests import warm
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import model
 
@@ -82,3 +83,40 @@ def test_what_a_call_builds_is_not_taken_for_granted(
     found = whole("SEEN = []\n" + model(init, forward, X))
     reasons = [item.reason for item in found if item.task is None and item.symbol == "Model.forward"]
     assert any(reason in item for item in reasons), reasons
+
+
+TWO = """
+import torch
+from torch import nn
+
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        return torch.relu(x * 2 + 1) * 2
+
+class Second(First):
+    def forward(self, x):
+        return torch.relu(x * 2 + 1) * 2
+
+if __name__ == "__main__":
+    one, other = First(), Second()
+    one(torch.randn(4, 16))
+    other(torch.randn(4, 16))
+"""
+
+
+def test_a_program_with_two_models_has_a_kernel_for_each(tmp_path: Path) -> None:
+    """What puts the second one into evaluation is no change that the first one has made."""
+    with AgentClient(warm.interpreter(), evaluation=True) as client:
+        regions = client.capture(tmp_path / "model.py", TWO, covered_ops(ASCENDC), whole=True)
+    assert {region.symbol for region in regions if region.task} == {"First.forward", "Second.forward"}
+    assert not [region.reason for region in regions if region.task is None]
+    edited = edited_module(TWO, *regions)
+    with torch.no_grad():
+        for kind in (edited.First, edited.Second):
+            before = runs(edited)
+            kind().eval()(torch.randn(4, 16))
+            assert runs(edited) == before + 1

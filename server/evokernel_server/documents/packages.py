@@ -152,8 +152,8 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
         return None
     us, word = rival.figures[0]
     author = author_for(device.name)  # which the server starts without
-    bound, now = author.least_us(task), author.eager_us(task)
-    latency = Latency(us, LatencySource(word), device.name, 0, (), "", bound, now)
+    bound, now = author.least_us(task), author.baseline(task)
+    latency = Latency(us, LatencySource(word), device.name, 0, (), "", bound, now.us, baseline=now)
     region = from_data(manifest["region"], Region)
     if not _is_sound(latency):
         return None

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import AgentError, describe
+from ..errors import AgentError, Refused, describe
 from ..graph import complex_tensors
 from ..inputs.trials import Known
 from ..loading.devices import on_host
@@ -26,7 +26,9 @@ from ..npu import functions as npu
 from ..reference.precision import widened
 from ..reference.reference import first_values, in_order, run, shapes_of, size_of
 from ..regions.capture import Asked, capture
+from ..regions.layouts import view_by
 from ..regions.parts import SCALAR
+from ..regions.tensor_effects import watched
 from ..sentence import Sentence
 from . import draws
 from .draws import Given
@@ -210,10 +212,6 @@ def _not_comparable(subject: Subject, graph: Mapping[str, Any]) -> Sentence:
             return Sentence(
                 "{what} is made by the call itself, as random numbers are", what=operand["expression"]
             )
-    known_results = {number for _, number, _ in subject.places}
-    known_results |= {update["output"] for update in graph.get("updates", ())}
-    if not known_results >= set(range(len(graph["outputs"]))):
-        return Sentence("several of its results are views of one")
     return Sentence()
 
 
@@ -236,6 +234,8 @@ def _compare(
         of_code: list[Any] | BaseException = _run_code(subject, given, path)
     except NotCompared:
         raise
+    except Refused as error:
+        return error.sentence
     except BaseException as error:  # as SystemExit
         of_code = error
     if isinstance(of_code, BaseException) or isinstance(of_graph, Exception):
@@ -285,7 +285,7 @@ def _run_code(subject: Subject, given: Given, path: Path) -> list[Any]:
     torch.manual_seed(_SEED)
     state = torch.get_rng_state()
     try:
-        with torch.no_grad(), in_order(), on_host(), confined(path):
+        with torch.no_grad(), in_order(), on_host(), confined(path), watched():
             result: list[Any] = pytree.tree_leaves(subject.call(*given.of_code))
     except Stopped as error:
         raise NotCompared(error.sentence) from error
@@ -354,10 +354,9 @@ class _Both:
     def _given_by_call(self, of_graph: list[Any], place: Place) -> torch.Tensor:
         """What the call makes of an output of the graph, which a kernel gives as a contiguous tensor."""
         _, number, steps = place
-        value: torch.Tensor = of_graph[number].contiguous()
-        for method, arguments in steps:
-            value = getattr(value, method)(*(size_of(argument, self._sizes) for argument in arguments))
-        return value
+        value = of_graph[number].clone(memory_format=torch.contiguous_format)
+        made: torch.Tensor = view_by(steps, value, lambda size: size_of(size, self._sizes))
+        return made
 
     def inputs(self, given: Given, of_graph: list[Any]) -> Sentence:
         """The first difference of what the code leaves in its inputs: what the graph updates, or what was

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from ..regions.layouts import layout_of
 from ..sentence import Sentence
 
 _UNITS = 8.0
@@ -72,18 +71,23 @@ def difference(pair: Pair, wide: Wide, *, signed: bool = True) -> Sentence:
 
 def otherwise_in_memory(pair: Pair) -> Sentence:
     """What differs of how the code's result and that of the call lie in memory: the order of dimensions of
-    more than one element, and those that repeat one. Empty where nothing does; a part of a larger tensor lies
-    as a tensor of its own."""
+    more than one element, those that repeat one, and where in a larger tensor the elements of a part lie.
+    Empty where nothing does."""
     if not pair.code.numel():
         return Sentence()
-    code, graph = layout_of(pair.code), layout_of(pair.graph)
-    if code == graph:
+    if _place_in_memory(pair.code) == _place_in_memory(pair.graph):
         return Sentence()
     return Sentence(
         "a tensor with strides of {code} where the call gives {graph}",
         code=list(pair.code.stride()),
         graph=list(pair.graph.stride()),
     )
+
+
+def _place_in_memory(tensor: torch.Tensor) -> tuple[int, ...]:
+    """What a program can tell of it; of how much memory a tensor is a part decides who made it."""
+    long = [dim for dim, size in enumerate(tensor.shape) if size > 1]
+    return tensor.storage_offset(), *(tensor.stride(dim) for dim in long)
 
 
 def unequal(one: torch.Tensor, other: torch.Tensor, units: float = 0.0) -> torch.Tensor:

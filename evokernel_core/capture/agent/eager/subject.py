@@ -8,7 +8,7 @@ from typing import Any
 
 from ..regions.parts import Leaf
 
-Place = tuple[int, int, tuple[tuple[str, tuple[int | str, ...]], ...]]
+Place = tuple[int, int, tuple[tuple[str, tuple[Any, ...]], ...]]
 KEY = "subject"
 """Where a region holds its subject until the request that captured it ends."""
 

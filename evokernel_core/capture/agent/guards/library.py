@@ -16,7 +16,6 @@ from .guard import CapturedGuard
 
 OWN_MODULE = "guards.module(__name__).HOME"
 """The module of the file, in the text of a guard: a program may have loaded it under any name."""
-_FUNCTIONS = (types.BuiltinFunctionType, types.FunctionType)
 
 
 def of_python(ran: Iterable[Ran], module: str) -> Iterator[CapturedGuard]:
@@ -64,8 +63,12 @@ def _of_module(prefix: str, names: Mapping[str, Any], chain: tuple[str, ...]) ->
         return
     path = prefix + chain[0]
     yield CapturedGuard(path, f'{{}} is guards.module("{name}")')
-    if len(chain) > 1:
-        yield from _of_function(path, module, chain[1])
+    for part in chain[1:]:
+        inner = getattr(module, part, None)
+        if not isinstance(inner, types.ModuleType):
+            yield from _of_function(path, module, part)
+            return
+        path, module = f"{path}.{part}", inner
 
 
 def _of_import(read: ImportRead) -> Iterator[CapturedGuard]:
@@ -80,9 +83,17 @@ def _of_import(read: ImportRead) -> Iterator[CapturedGuard]:
 
 
 def _of_function(path: str, module: types.ModuleType, name: str) -> Iterator[CapturedGuard]:
-    function = getattr(module, name, None)
-    if isinstance(function, _FUNCTIONS):
-        code = getattr(function, "__code__", None)
-        own = code.co_qualname if code is not None else function.__qualname__
-        if (getattr(function, "__module__", None) or "").split(".")[0] != "torch":
-            yield CapturedGuard(path, f'guards.function({{}}.{name}, "{own}")')
+    value = getattr(module, name, None)
+    if not callable(value) or (getattr(value, "__module__", None) or "").split(".")[0] == "torch":
+        return
+    if own := _name_of(value):
+        yield CapturedGuard(path, f'guards.function({{}}.{name}, "{own}")')
+
+
+def _name_of(value: Any) -> str:
+    """The name that ``guards.function`` asks for; empty for an object that has none."""
+    code = getattr(value, "__code__", None)
+    if code is not None:
+        return str(code.co_qualname)
+    own = str(getattr(value, "__qualname__", getattr(value, "__name__", None)) or "")
+    return f"{value.__module__}.{own}" if isinstance(value, type) else own

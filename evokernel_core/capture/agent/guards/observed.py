@@ -243,6 +243,8 @@ def _note_library(reads: Reads, global_read: GlobalRead) -> None:
 def _note_global(reads: Reads, global_read: GlobalRead, module: types.ModuleType) -> None:
     """Settings of installed packages are compared only where they are single plain values."""
     name, value = global_read.names[-1], global_read.value
+    if name == "__version__" and isinstance(value, str) and global_read.module == module.__name__:
+        reads.add(CapturedGuard(".".join(global_read.names), f"str({{}}) == {str(value)!r}"))
     if name.startswith("__") or isinstance(value, types.ModuleType):
         return
     if isinstance(value, type) and not is_workspace(file_of(value)):

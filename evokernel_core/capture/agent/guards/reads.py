@@ -561,7 +561,8 @@ class Reads:
     def refuse_changed(self) -> None:
         """Refuses where the code that ran has changed what a guard compares, which would not hold again."""
         for path, (value, before) in self._compared.items():
-            if _contents(value) != before:
+            after = _contents(value)
+            if after is not before and after != before:  # NaN is no other NaN
                 self._refuse(
                     Sentence(
                         "Each call changes {path}, so that its kernel would not run: change it outside of "

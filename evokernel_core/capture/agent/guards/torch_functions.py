@@ -1,4 +1,4 @@
-"""Which functions of torch a call looked up by their names: a program may put others there.
+"""What a call looked up of torch by name, a function, class or dtype: a program may put others there.
 
 Attention libraries are switched on that way, and so are quick variants of activations. A kernel stands for
 what torch itself does, so its guard asks that the functions are torch's own when it is called.
@@ -28,6 +28,7 @@ _IN_C = (
     types.WrapperDescriptorType,
     types.GetSetDescriptorType,
 )
+_PLAIN = (torch.dtype, torch.layout, torch.memory_format)
 _OPERATORS = {
     "+": ("__add__", "__radd__"), "-": ("__sub__", "__rsub__"), "*": ("__mul__", "__rmul__"),
     "/": ("__truediv__", "__rtruediv__"), "@": ("__matmul__",), "**": ("__pow__", "__rpow__"),
@@ -139,7 +140,11 @@ def _class_path(owner: Any) -> str:
 
 
 def _own_name(value: Any) -> str:
-    """The name of a function of torch's own; empty for all else."""
+    """The name of a function, a class or a dtype of torch's own; empty for all else."""
+    if isinstance(value, _PLAIN):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, type):
+        return value.__name__ if value.__module__.split(".")[0] == "torch" else ""
     if isinstance(value, _IN_C):
         module = getattr(value, "__module__", None) or "torch"
         return value.__name__ if module.split(".")[0] == "torch" else ""

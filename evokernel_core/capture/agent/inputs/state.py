@@ -159,6 +159,11 @@ class Watch:
 
     def __init__(self, holders: Iterable[Holder]) -> None:
         self._before = [(holder, dict(holder.items())) for holder in holders]
+        self._ended: list[Change] | None = None
+
+    def end(self) -> None:
+        """What changes from now on is not this one's to tell."""
+        self._ended = self.changes()
 
     def built(self) -> list[Change]:
         """What was no tensor, or was not there, before it was set."""
@@ -170,6 +175,8 @@ class Watch:
 
     def changes(self) -> list[Change]:
         """The entries that are not what they were, in order."""
+        if self._ended is not None:
+            return self._ended
         return [change for holder, before in self._before for change in _changes(holder, before)]
 
 

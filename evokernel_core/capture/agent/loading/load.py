@@ -26,6 +26,7 @@ from ..sentence import Sentence
 from .constant_tensors import SmallTensors
 from .devices import patched
 from .imports import Imports
+from .no_memory import memory_asked
 from .npu import NAME as NPU
 from .npu import asked, installed
 from .outside import Stopped, as_program, deadline
@@ -48,7 +49,10 @@ def isolation(path: Path, imports: Imports) -> Iterator[None]:
     try:
         if path.parent.is_dir():
             os.chdir(path.parent)
-        with patched(SourceFileLoader, "set_data", _caching_libraries(SourceFileLoader.set_data)):
+        with (
+            patched(SourceFileLoader, "set_data", _caching_libraries(SourceFileLoader.set_data)),
+            memory_asked(),
+        ):
             yield
     finally:
         os.chdir(folder)

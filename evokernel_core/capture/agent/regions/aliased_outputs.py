@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from .layouts import ITEM, Step
 
 _SIZED = {"aten.expand.default": "expand"}
 # what was a view of a tensor's own layout may be none of a contiguous one: there it is a copy
@@ -21,6 +24,9 @@ _PLAIN = {
     "aten.unsqueeze.default": "unsqueeze",
     "aten.select.int": "select",
     "aten.detach.default": "detach",
+    "aten.diagonal.default": "diagonal",
+    "aten.unfold.default": "unfold",
+    "aten.as_strided.default": "as_strided",
 }
 """Views by name, and the method that makes them of the same arguments."""
 _SEVERAL = {
@@ -34,26 +40,24 @@ _ALIAS = "aten.alias.default"
 
 @dataclass(frozen=True)
 class Viewed:
-    """``base`` is the node that no view made; ``steps`` are the nodes of the views from it on."""
+    """``base`` is the node that no view made; ``views`` are the nodes of the views from it on."""
 
     base: Any
-    steps: tuple[Any, ...]
+    views: tuple[Any, ...]
 
-    def text(self, base: str, size_text: Callable[[Any], str]) -> str:
-        """The view of a Python text for the base; ``size_text`` gives that of a size."""
-        for step in self.steps:
-            base += _method(step, size_text)
-        return base
+    def steps(self, size: Callable[[Any], Any]) -> tuple[Step, ...]:
+        """What makes the last view of the base; ``size`` gives a size as a number or as its text."""
+        return tuple(step for view in self.views for step in _steps(view, size))
 
 
 def viewed(node: Any) -> Viewed:
     """Goes back through views to what they are views of."""
-    steps: list[Any] = []
+    views: list[Any] = []
     while isinstance(node, torch.fx.Node) and _is_view(node):
-        steps.append(node)
+        views.append(node)
         source = node.args[0]
         node = source.args[0] if _is_item(node) else source
-    return Viewed(node, tuple(reversed(steps)))
+    return Viewed(node, tuple(reversed(views)))
 
 
 def _is_item(node: Any) -> bool:
@@ -61,33 +65,40 @@ def _is_item(node: Any) -> bool:
 
 
 def _is_view(node: Any) -> bool:
-    if node.op != "call_function":
+    if node.op != "call_function" or node.kwargs:
         return False
     name = str(node.target)
     if _is_item(node):
         return str(node.args[0].target) in _SEVERAL
-    return name in _SIZED or name in _PLAIN or name == _ALIAS or (name == _SLICE and _step(node) == 1)
+    return name in _SIZED or name in _PLAIN or name in (_ALIAS, _SLICE)
 
 
-def _step(node: Any) -> Any:
-    return node.args[4] if len(node.args) > 4 else 1
-
-
-def _method(node: Any, size_text: Callable[[Any], str]) -> str:
-    def text(value: Any) -> str:
+def _steps(node: Any, size: Callable[[Any], Any]) -> list[Step]:
+    def known(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
-            return f"({', '.join(map(text, value))}{',' * (len(value) == 1)})"
-        return size_text(value.meta["val"] if isinstance(value, torch.fx.Node) else value)
+            return tuple(map(known, value))
+        value = value.meta["val"] if isinstance(value, torch.fx.Node) else value
+        return size(value) if isinstance(value, torch.SymInt) else value
 
     name = str(node.target)
     if name == _ALIAS:
-        return ""
+        return []
     if _is_item(node):
         several = node.args[0]
-        return f".{_SEVERAL[str(several.target)]}({', '.join(map(text, several.args[1:]))})[{node.args[1]}]"
+        made = (_SEVERAL[str(several.target)], known(several.args[1:]))
+        return [made, (ITEM, (node.args[1],))]
     if name == _SLICE:
-        dim, start, *_ = (*node.args[1:3], 0)[:2] if len(node.args) > 1 else (0, 0)
-        return f".narrow({dim}, {text(start or 0)}, {text(node.meta['val'].shape[dim])})"
+        return [_sliced(node, known)]
     if name in _SIZED:
-        return f".{_SIZED[name]}({text(tuple(node.meta['val'].shape))})"
-    return f".{_PLAIN[name]}({', '.join(map(text, node.args[1:]))})"
+        return [(_SIZED[name], (known(tuple(node.meta["val"].shape)),))]
+    return [(_PLAIN[name], known(node.args[1:]))]
+
+
+def _sliced(node: Any, known: Callable[[Any], Any]) -> Step:
+    defaults: tuple[Any, ...] = (None, 0, None, None, 1)
+    _, dim, start, end, step = tuple(node.args) + defaults[len(node.args) :]
+    if step == 1 and not (isinstance(start, int) and start < 0):
+        return "narrow", (dim, known(start or 0), known(node.meta["val"].shape[dim]))
+    end = None if isinstance(end, int) and end >= sys.maxsize else end
+    before = (slice(None),) * int(dim % node.meta["val"].dim())
+    return ITEM, (*before, slice(known(start), known(end), known(step)))

@@ -40,6 +40,7 @@ from ..loading.functional_library import WithoutWrites
 from ..loading.imports import Imports
 from ..loading.lazy_modules import lazy_modules, was_called
 from ..loading.load import execute, isolation, line_of, parsed
+from ..loading.no_memory import WithoutMemory
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
@@ -63,10 +64,11 @@ from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
 from .data_dependent import values_missing
 from .full_graph import WholeFunctions
 from .grow import grow
+from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import SCALAR, Refusal, RegionPlan
 from .results import statements_of
-from .writes import conditions_of_writing
+from .writes import check_writes, conditions_of_writing
 
 _MAX_PINNINGS = 3
 _MOST_TRIED = 16
@@ -115,6 +117,7 @@ def capture(
         lazy_modules(),
         without_values(),
         WithoutWrites(),
+        WithoutMemory(),
         stand_in(),
         ExitStack() as kept,
     ):
@@ -140,6 +143,8 @@ def capture(
                 entries.append(entry)
                 with stacks_kept() if whole else nullcontext():
                     ran.append(_run(trial, recorder, source, entry, module, problems))
+                if entry:
+                    entry.state.end()  # before the next one is put into evaluation
             failures = [entry for entry in ran if not isinstance(entry, Observed)]
         wanted = [function for function in source.functions if _matches(function, asked.symbol)]
         inside = partial(_inside, program, source, module, fake)
@@ -449,9 +454,11 @@ class _Request:
             graph, symbols, unread, specs = self._graph(plan, function)
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
+            check_writes(graph, seen.attributes | seen.by_text)
             whole = tuple(leaf.expression for leaf in function.inputs if is_whole(leaf))
             texts = (
                 *unread,
+                *_ordered(function, graph),
                 *conditions_of_writing(function.inputs, graph),
                 *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
                 *walked(seen.walked, function.inputs),
@@ -459,7 +466,7 @@ class _Request:
             )
             asked = (*seen.without(settings), *_sized(plan), *(CapturedGuard("", text) for text in texts))
             site = self._site(plan, operands, asked, seen.code, whole).data(graph)
-        except Unsupported as error:
+        except (Unsupported, Refused) as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
             unknown = Sentence("torch.export could not trace it ({error}).", error=describe(error))
@@ -574,6 +581,14 @@ class _Request:
         specs = tuple(_bound(spec, converter) for spec in converter.input_specs)
         symbols = _symbols(converter, function, graph, list(specs))
         return graph, symbols, converter.asked_of_unread(read), specs
+
+
+def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
+    """Python texts that hold where the result is contiguous, as it was when the region was captured. Raises
+    Refused where the region does more than to compute tensors."""
+    read = [operand["expression"] for operand in graph["inputs"]]
+    result = layouts_of_results(function.call, function.inputs)
+    return [*conditions_of_order(function.call, function.inputs, read, result)]
 
 
 def _check_tensors(seen: Observed, function: RegionFunction, given: tuple[torch.Tensor, ...]) -> None:

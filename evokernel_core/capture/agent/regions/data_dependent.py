@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
+from ..loading.no_memory import CANNOT
 from ..sentence import Sentence
 
 _INSTEAD = {
@@ -18,7 +19,8 @@ _INSTEAD = {
 _NAMES = {"_unique2": "unique", "nonzero": Sentence("nonzero, as a mask as an index does")}
 _VALUES = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense", "passed to FakeTensor.__format__")
 _MEMORY = (
-    "Cannot access data pointer",
+    CANNOT,
+    "access the data pointer on an invalid python storage",
     "Not available for 'meta' device type",
     'Attempted to set the storage of a tensor on device "meta"',
     "pickle local object 'WeakValueDictionary",

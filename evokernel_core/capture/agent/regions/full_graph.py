@@ -41,7 +41,7 @@ from .layouts import TensorLayout, conditions_of_order, layouts_of_results
 from .parts import SCALAR
 from .results import Results
 from .state_rebound import is_set_by_each_call
-from .writes import aliases
+from .writes import aliases, check_writes
 
 _MAX_ROUNDS = 10
 _MOST_LIFTED = 64
@@ -184,6 +184,7 @@ class WholeFunctions:
             layouts = self._laid_out(call)
             results = Results(call, whole_trace, converter, layouts)
             graph = converter.graph(results.wanted)
+            check_writes(graph, self._seen.attributes | self._seen.by_text)
             conditions += results.conditions_of_writing(graph)
             conditions += self._ordered(call, graph, layouts)
             conditions += aliases(call.places, graph)

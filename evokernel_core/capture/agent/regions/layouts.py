@@ -3,6 +3,7 @@ elements without copies, the call gives the same view of such a tensor."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +13,25 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .parts import SCALAR, Leaf
-from .tensor_effects import check_effects, seen
+from .tensor_effects import check_effects, seen, watched
 
 Dim = int | str
-Step = tuple[str, tuple[Dim, ...]]
-"""A method that gives a view, and its arguments."""
+Step = tuple[str, tuple[Any, ...]]
+"""A method that gives a view, and its arguments: sizes, and tuples of them."""
+ITEM = "[]"
+"""The method that takes a place or a slice of what it is called on."""
 
 
 @dataclass(frozen=True)
 class TensorLayout:
     """``order`` has the dimensions from the outermost in memory to the innermost; ``repeated`` are those
-    whose elements are one and the same. Neither says anything of dimensions of one element."""
+    whose elements are one and the same. Neither says anything of dimensions of one element. ``part`` has the
+    offset and the strides of what is a part of a larger tensor, as a slice is, or has elements several times;
+    it is empty for others."""
 
     order: tuple[int, ...]
     repeated: frozenset[int]
+    part: tuple[int, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -39,7 +45,15 @@ def layout_of(tensor: torch.Tensor) -> TensorLayout:
     long = [dim for dim, size in enumerate(tensor.shape) if size > 1]
     repeated = frozenset(dim for dim in long if steps[dim] == 0)
     apart = [dim for dim in long if dim not in repeated]
-    return TensorLayout(tuple(sorted(apart, key=lambda dim: (-steps[dim], dim))), repeated)
+    order = tuple(sorted(apart, key=lambda dim: (-steps[dim], dim)))
+    return TensorLayout(order, repeated, _part(tensor, apart))
+
+
+def _part(tensor: torch.Tensor, apart: Sequence[int]) -> tuple[int, ...]:
+    elements = math.prod(tensor.shape[dim] for dim in apart)
+    if not tensor.numel() or tensor.untyped_storage().nbytes() == elements * tensor.element_size():
+        return ()
+    return tensor.storage_offset(), *(tensor.stride(dim) for dim in apart)
 
 
 @dataclass(frozen=True)
@@ -49,11 +63,42 @@ class Peeled:
     value: dict[str, Any]
     steps: tuple[Step, ...]
 
-    def text(self, base: str, size_text: Callable[[Dim], str]) -> str:
-        """The Python text of the view; ``base`` is that of the value."""
-        for method, arguments in self.steps:
-            base += f".{method}({', '.join(map(size_text, arguments))})"
-        return base
+
+def text_of(steps: Iterable[Step], base: str, size_text: Callable[[Dim], str]) -> str:
+    """The Python text of a view of ``base``."""
+    for method, arguments in steps:
+        given = ", ".join(_text(argument, size_text) for argument in arguments)
+        base += f"[{given}]" if method == ITEM else f".{method}({given})"
+    return base
+
+
+def _text(argument: Any, size_text: Callable[[Dim], str]) -> str:
+    if isinstance(argument, tuple):
+        return f"({', '.join(_text(one, size_text) for one in argument)}{',' * (len(argument) == 1)})"
+    if isinstance(argument, slice):
+        ends = (argument.start, argument.stop)
+        first = ":".join("" if end is None else _text(end, size_text) for end in ends)
+        return first if argument.step is None else f"{first}:{_text(argument.step, size_text)}"
+    return repr(argument) if argument is None else size_text(argument)
+
+
+def view_by(steps: Iterable[Step], base: Any, size: Callable[[Dim], int]) -> Any:
+    """The view of a tensor."""
+    for method, arguments in steps:
+        given = tuple(_given(argument, size) for argument in arguments)
+        if method == ITEM:
+            base = base[given if len(given) > 1 else given[0]]
+        else:
+            base = getattr(base, method)(*given)
+    return base
+
+
+def _given(argument: Any, size: Callable[[Dim], int]) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_given(one, size) for one in argument)
+    if isinstance(argument, slice):
+        return slice(*(_given(end, size) for end in (argument.start, argument.stop, argument.step)))
+    return argument if argument is None else size(argument)
 
 
 Shape = Callable[[dict[str, Any]], Sequence[Dim]]
@@ -121,6 +166,7 @@ def _renamed(layout: TensorLayout, names: Mapping[int, int]) -> TensorLayout:
     return TensorLayout(
         tuple(names[dim] for dim in layout.order if dim in names),
         frozenset(names[dim] for dim in layout.repeated if dim in names),
+        layout.part,
     )
 
 
@@ -147,7 +193,8 @@ def layouts_of_results(
         plain = seen(torch.empty(()))
         named = [(leaf.expression, _operand(leaf, as_captured)) for leaf in leaves]
         given = [(text, tensor, seen(tensor)) for text, tensor in named]
-        results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
+        with watched():
+            results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
         check_effects(given, results, plain)
     return [layout_of(result) if isinstance(result, torch.Tensor) else None for result in results]
 
@@ -171,12 +218,14 @@ def conditions_of_order(
     read: Iterable[str],
     layouts: list[TensorLayout | None],
 ) -> Iterator[str]:
-    """Python texts that hold where operands which are not contiguous lie in memory in the order that they
-    had when they were captured: for those whose order decides on that of a result. ``found`` has the layouts
-    of results then, ``read`` the texts of the operands."""
+    """Python texts that hold where tensors lie in memory in the order that they had when they were captured:
+    for those whose order decides on that of a result, but for contiguous operands, of which a call asks that
+    anyway. ``layouts`` are those of results then, ``read`` the texts of the operands."""
     wanted = set(read)
     for index, leaf in enumerate(leaves):
-        if leaf.kind == SCALAR or leaf.expression not in wanted or leaf.value.is_contiguous():
+        if leaf.kind == SCALAR or leaf.value.dim() < 2:
+            continue
+        if leaf.expression in wanted and leaf.value.is_contiguous():
             continue
         if any(
             _layouts_with(call, leaves, index, order) != layouts for order in _other_orders(leaf.value.dim())

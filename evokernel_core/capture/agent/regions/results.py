@@ -20,7 +20,17 @@ from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
 from .call_site import escaped
 from .dataclass_outputs import Opened
-from .layouts import Peeled, Step, TensorLayout, full_order, inverse, peeled
+from .layouts import (
+    Peeled,
+    Step,
+    TensorLayout,
+    full_order,
+    inverse,
+    layout_of,
+    peeled,
+    text_of,
+    view_by,
+)
 from .parts import TENSOR
 from .writes import conditions_of_writing
 
@@ -110,26 +120,49 @@ class Results:
         results, inputs = self._found.memory
         memory = results[position]
         text: str | None
-        steps: tuple[Step, ...] = ()
         if memory in inputs:
             owner = without_view(self._call.leaves[inputs.index(memory)].expression)
             text = self._known(value) or self._view(node, self._known)
         elif any(other is not node for other in self._sharing(memory)):
             owner = "another result"
             one = len({viewed(other).base for other in self._sharing(memory)}) == 1
-            text = self._view(node, lambda base: self._own(base, memory)) if one else None
+            text = self._part(position, node, memory) if one else None
+        elif self._is_part(position):
+            owner = "a larger tensor"
+            text = self._part(position, node, memory)
         else:
             made = self._contiguous(position, value)
-            owner, value, steps = "", made.value, made.steps
-            text = made.text(self._own(value, memory), self._converter.dim_text)
+            owner, text = "", self._of(made.value, made.steps, position, memory)
         if text is None:
             raise Refused("The result is a view of {owner}: return a copy of it.", owner=owner)
-        if value in self.wanted:
-            self.places.append((position, self.wanted.index(value), steps))
         if memory not in inputs:
             self.positions.append(position)
             self.shapes.append(self._converter.shape_of(node))
         return f"torch.view_as_complex({text})" if position in self._call.complex_results else text
+
+    def _is_part(self, position: int) -> bool:
+        layout = self._layouts[position]
+        return layout is not None and bool(layout.part)
+
+    def _part(self, position: int, node: Any, memory: int) -> str | None:
+        """The Python text of a result as a view of a tensor that the call gives; None where that would lie
+        otherwise in memory than the function's does."""
+        seen, sizes = viewed(node), self._converter.sizes
+        base = self._converter.value_of(seen.base)
+        if not isinstance(base, dict) or "ref" not in base:
+            return None
+        shape = [sizes.value(dim) for dim in seen.base.meta["val"].shape]
+        view = view_by(seen.steps(sizes.value), torch.empty(shape, device="meta"), int)
+        if layout_of(view) != self._layouts[position]:
+            return None
+        return self._of(base, seen.steps(sizes.text), position, memory)
+
+    def _of(self, base: dict[str, Any], steps: tuple[Step, ...], position: int, memory: int) -> str:
+        """The Python text of a result as a view of what the call gives."""
+        own = self._own(base, memory)
+        if base in self.wanted:
+            self.places.append((position, self.wanted.index(base), steps))
+        return text_of(steps, own, self._converter.dim_text)
 
     def _contiguous(self, position: int, value: dict[str, Any]) -> Peeled:
         """What a kernel gives for a result with memory of its own, and the views that are then the result."""
@@ -161,7 +194,8 @@ class Results:
         """The Python text of a result as a view; ``named`` gives that of what it is a view of."""
         seen = viewed(node)
         base = named(self._converter.value_of(seen.base))
-        return None if base is None else seen.text(base, self._converter.size_text)
+        steps = seen.steps(self._converter.sizes.text)
+        return None if base is None else text_of(steps, base, self._converter.dim_text)
 
     def _known(self, value: dict[str, Any]) -> str | None:
         """The Python text of what the call is given, or writes into what it is given."""

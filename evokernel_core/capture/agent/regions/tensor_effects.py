@@ -1,17 +1,22 @@
-"""What a call does to tensors besides giving them values: a kernel's call does none of it."""
+"""What a call does besides computing tensors: a kernel's call does none of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from ..errors import Refused
 from ..sentence import Sentence
 
 Seen = dict[str, Any]
 """What a program sees of a tensor besides its values, by the name of the attribute."""
+_LONGEST = 160
+"""Characters of a warning that are shown."""
 
 
 def seen(tensor: torch.Tensor) -> Seen:
@@ -23,6 +28,42 @@ def seen(tensor: torch.Tensor) -> Seen:
         "grad": id(tensor.grad) if tensor.is_leaf else None,
         **{name: id(value) for name, value in vars(tensor).items()},
     }
+
+
+class _WithoutText(TorchFunctionMode):
+    """Refuses to turn a tensor into text, which would tell its values."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ("__repr__", "__format__"):
+            raise Refused(
+                "It turns a tensor into text, which a kernel's call would not: do that outside of it."
+            )
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Raises Refused where what runs inside warns, or turns a tensor into text."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # else a warning may be told only to whom asks first in this process
+    try:
+        with warnings.catch_warnings(record=True) as told, _WithoutText():
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ResourceWarning)  # when it comes depends on the garbage collector
+            yield
+    finally:
+        torch.set_warn_always(before)
+    if told:
+        raise Refused(warning_of(told[0].message))
+
+
+def warning_of(message: Warning | str) -> Sentence:
+    """The reason for what warns."""
+    text = " ".join(str(message).split())
+    return Sentence(
+        "It warns, which a kernel's call would not: {text}",
+        text=text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...",
+    )
 
 
 def check_effects(
