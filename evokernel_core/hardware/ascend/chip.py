@@ -205,7 +205,8 @@ class EagerCosts:
     convolutions, changes of format, transposes and sorts before their work; of a step along a dimension that
     is reduced with its index, summed up or scanned with its index; of the AI CPU. GB/s: read, taken by L2 and
     written back; of changes of format, transposes and Fixpipe. Cycles of a vector core for an element, by
-    classes of operations; for a row or a piece of one. Shares of the peak rate that products reach, and of
+    classes of operations; for a row or a piece of one, and for one operation on a row of a call that fuses
+    several. Shares of the peak rate that products reach, and of
     the work of its operations that a fused kernel does."""
 
     launch_us: float
@@ -232,6 +233,7 @@ class EagerCosts:
     row_start_cycles: float
     piece_cycles: float
     cut_row_cycles: float
+    fused_row_cycles: float
     reduce_us: float
     row_us: float
     fused_us: float

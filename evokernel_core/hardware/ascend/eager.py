@@ -8,7 +8,7 @@ a 910B2 (docs/results/eager.md); the last from the rates of the time model of ou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
@@ -19,12 +19,14 @@ from evokernel_core.hardware.ascend.launches import Launch, launch_us
 from evokernel_core.hardware.ascend.vendor_kernels import (
     ATTENTION,
     PRODUCTS,
+    REDUCTIONS,
     SOFTMAX,
     attention_us,
     convolution_us,
     cycles_of,
     kernels,
     product_us,
+    reduced_dims,
     transposed,
 )
 from evokernel_core.hardware.products import multiply_adds
@@ -108,10 +110,28 @@ def fused_us(
     rest = [call for call in computing if not _is_product(call)]
     cycles = math.fsum(call.elements * cycles_of(call, chip) for call in rest) * chip.eager.fused_share
     cycles += _cut_rows(task.graph, bound) * chip.eager.cut_row_cycles
-    serial = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
-    serial = serial if start_us is None else start_us
-    launch = Launch("", read, written, cycles, cube_us=cube, serial_us=serial)
+    rows = _reduced_rows(computing)
+    cycles += rows * _on_whole_rows(computing) * chip.eager.fused_row_cycles
+    if start_us is None:
+        start_us = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
+        start_us = chip.eager.row_us if rows and not cube else start_us
+    launch = Launch("", read, written, cycles, cube_us=cube, serial_us=start_us)
     return launch_us(launch, chip)
+
+
+def _reduced_rows(calls: Iterable[Operation]) -> int:
+    """The rows that a kernel of these calls reduces, 0 where it reduces none."""
+    for call in calls:
+        sizes = call.operands[0].sizes if call.operands else ()
+        if call.name in REDUCTIONS and sizes and len(sizes) - 1 in reduced_dims(call):
+            return math.prod(sizes[:-1])
+    return 0
+
+
+def _on_whole_rows(calls: Iterable[Operation]) -> int:
+    """How many of the calls read or make the most elements."""
+    counts = [call.elements for call in calls]
+    return counts.count(max(counts, default=0))
 
 
 def _is_product(call: Operation) -> bool:

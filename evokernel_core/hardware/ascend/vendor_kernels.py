@@ -22,6 +22,8 @@ Kernels = Callable[[Operation, Chip], Iterator[Launch]]
 _CHANNELS = 16
 """Channels that lie together in the formats NC1HWC0 and NDC1HWC0."""
 _TILE_COLUMNS = 128
+_SHORT_ROW = 64
+"""Elements of a row that is gathered from one by one."""
 _FLOATS = frozenset(("float16", "bfloat16", "float32"))
 
 
@@ -42,6 +44,7 @@ BATCH_NORMS = _names("batch_norm native_batch_norm _native_batch_norm_legit")
 SUMS = _names("sum mean amax amin prod any all")
 NORMS_OF_VECTORS = _names("linalg_vector_norm norm var var_mean std std_mean")
 EXTREMES = _names("max min argmax argmin")
+REDUCTIONS = SUMS | NORMS_OF_VECTORS | EXTREMES
 COPIES = _names(
     "clone copy cat tril triu roll constant_pad_nd repeat stack index_select embedding slice_scatter"
 )
@@ -83,7 +86,7 @@ def cycles_of(op: Operation, chip: Chip) -> float:
     classes = (
         (HEAVY, costs.heavy_cycles), (COMPOSED, costs.composed_cycles),
         (TRANSCENDENTAL, costs.transcendental_cycles), (SOFTMAX | NORMS | BATCH_NORMS, costs.row_cycles),
-        (SUMS | NORMS_OF_VECTORS | EXTREMES, costs.reduce_cycles),
+        (REDUCTIONS, costs.reduce_cycles),
     )  # fmt: skip
     return next((cycles for names, cycles in classes if op.name in names), costs.simple_cycles)
 
@@ -375,13 +378,14 @@ def _sorted(op: Operation, chip: Chip) -> Iterator[Launch]:
 
 
 def _gather(op: Operation, chip: Chip) -> Iterator[Launch]:
-    """Along the last dimension, where the chosen one is brought: by vector instructions from long rows of
-    two or four bytes an element, else one by one."""
+    """Along the last dimension, where another one is brought, and vector instructions take elements of two or
+    four bytes from rows that are not short; else one by one."""
     costs, x, made = chip.eager, op.operands[0], op.results[0]
-    dim = _dim(op)
-    if dim != len(x.sizes) - 1:
+    dim, last = _dim(op), len(x.sizes) - 1
+    if dim != last:
         yield from (transposed(operand, chip) for operand in (x, made, made))
-    is_vector = bool(x.sizes) and x.sizes[dim] > 256 and ITEM_SIZE[x.dtype] in (2, 4)
+    is_vector = (dim != last or last == 0) and x.elements > 1 and x.sizes[dim] > _SHORT_ROW
+    is_vector = is_vector and ITEM_SIZE[x.dtype] in (2, 4)
     cycles = made.elements * (costs.gather_cycles if is_vector else costs.scalar_cycles)
     rows = math.prod(x.sizes[:dim]) if dim and not is_vector else ANY
     yield Launch("GatherElements", op.read, op.written, cycles, rows)
