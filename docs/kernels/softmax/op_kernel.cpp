@@ -82,17 +82,64 @@ private:
     __aicore__ inline void Compute(uint32_t rows, uint32_t count)
     {
         LocalTensor<float> xLocal = xLocalQueue.DeQue<float>();
-        // softmax
-        MaxRows(rowValues, xLocal, rows, tiling_.columns, tiling_.pitch);
+        if (tiling_.columns % LANES == 0) {
+            // softmax
+            MaxWholeRows(rowValues, xLocal, rows, tiling_.columns);
+        } else {
+            MaxRows(rowValues, xLocal, rows, tiling_.columns, tiling_.pitch);
+        }
         SubRows(xLocal, xLocal, rowValues, rows, tiling_.pitch);
         Exp(xLocal, xLocal, count);
-        SumRows(softmaxSum, xLocal, rows, tiling_.columns, tiling_.pitch);
+        if (tiling_.columns % LANES == 0) {
+            SumWholeRows(softmaxSum, xLocal, rows, tiling_.columns);
+        } else {
+            SumRows(softmaxSum, xLocal, rows, tiling_.columns, tiling_.pitch);
+        }
         Duplicate(row2, 1.0f, rows);
         Div(rowValues[ROW_CAPACITY], row2, softmaxSum, rows);
         LocalTensor<float> outputLocal = outputLocalQueue.AllocTensor<float>();
         MulRows(outputLocal, xLocal, rowValues[ROW_CAPACITY], rows, tiling_.pitch);
         xLocalQueue.FreeTensor(xLocal);
         outputLocalQueue.EnQue(outputLocal);
+    }
+
+    // Max of each row of a tile of whole repeats: BlockReduceMax takes all rows at once.
+    __aicore__ inline void MaxWholeRows(const LocalTensor<float> &to, const LocalTensor<float> &tile,
+        uint32_t height, uint32_t across)
+    {
+        BlockReduceMax(foldEven, tile, height * (across / LANES), LANES, 1, 1, BLOCKS_PER_REPEAT);
+        if (across / FLOATS_PER_BLOCK % LANES == 0) {
+            BlockReduceMax(foldOdd, foldEven, height * (across / FLOATS_PER_BLOCK / LANES), LANES, 1, 1,
+                BLOCKS_PER_REPEAT);
+            for (uint32_t lanePiece = 0; lanePiece < (across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK - LANES + LANES -
+                1) / LANES; ++lanePiece) {
+                const uint32_t lane = LANES + lanePiece * LANES;
+                const uint32_t laneLeft = across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK - lane;
+                const uint32_t laneCount = laneLeft < LANES ? laneLeft : LANES;
+                Max(foldOdd, foldOdd, foldOdd[lane], laneCount, static_cast<uint8_t>(height), BinaryRepeatParams{1,
+                    1, 1, static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK)});
+            }
+            const uint32_t lastWidth = across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK < LANES ? across /
+                FLOATS_PER_BLOCK / FLOATS_PER_BLOCK : LANES;
+            WholeReduceMax(to, foldOdd, lastWidth, height, 1, 1,
+                across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK, ReduceOrder::ORDER_ONLY_VALUE);
+        } else {
+            for (uint32_t lanePiece = 0; lanePiece < (across / FLOATS_PER_BLOCK - LANES + LANES - 1) / LANES;
+                ++lanePiece) {
+                const uint32_t lane = LANES + lanePiece * LANES;
+                const uint32_t laneLeft = across / FLOATS_PER_BLOCK - lane;
+                const uint32_t laneCount = laneLeft < LANES ? laneLeft : LANES;
+                Max(foldEven, foldEven, foldEven[lane], laneCount, static_cast<uint8_t>(height),
+                    BinaryRepeatParams{1, 1, 1, static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK)});
+            }
+            const uint32_t lastWidth = across / FLOATS_PER_BLOCK < LANES ? across / FLOATS_PER_BLOCK : LANES;
+            WholeReduceMax(to, foldEven, lastWidth, height, 1, 1, across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK,
+                ReduceOrder::ORDER_ONLY_VALUE);
+        }
     }
 
     // BlockReduceMax leaves a number of each block at full rate; the slow part sees the last repeat.
@@ -169,6 +216,44 @@ private:
                     blocks[line * FLOATS_PER_BLOCK], tail, 1, BinaryRepeatParams{1, 1, 0, BLOCKS_PER_REPEAT,
                     BLOCKS_PER_REPEAT, 0});
             }
+        }
+    }
+
+    // Sum of each row of a tile of whole repeats: BlockReduceSum takes all rows at once.
+    __aicore__ inline void SumWholeRows(const LocalTensor<float> &to, const LocalTensor<float> &tile,
+        uint32_t height, uint32_t across)
+    {
+        BlockReduceSum(foldEven, tile, height * (across / LANES), LANES, 1, 1, BLOCKS_PER_REPEAT);
+        if (across / FLOATS_PER_BLOCK % LANES == 0) {
+            BlockReduceSum(foldOdd, foldEven, height * (across / FLOATS_PER_BLOCK / LANES), LANES, 1, 1,
+                BLOCKS_PER_REPEAT);
+            for (uint32_t lanePiece = 0; lanePiece < (across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK - LANES + LANES -
+                1) / LANES; ++lanePiece) {
+                const uint32_t lane = LANES + lanePiece * LANES;
+                const uint32_t laneLeft = across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK - lane;
+                const uint32_t laneCount = laneLeft < LANES ? laneLeft : LANES;
+                Add(foldOdd, foldOdd, foldOdd[lane], laneCount, static_cast<uint8_t>(height), BinaryRepeatParams{1,
+                    1, 1, static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK)});
+            }
+            const uint32_t lastWidth = across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK < LANES ? across /
+                FLOATS_PER_BLOCK / FLOATS_PER_BLOCK : LANES;
+            WholeReduceSum(to, foldOdd, lastWidth, height, 1, 1,
+                across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK);
+        } else {
+            for (uint32_t lanePiece = 0; lanePiece < (across / FLOATS_PER_BLOCK - LANES + LANES - 1) / LANES;
+                ++lanePiece) {
+                const uint32_t lane = LANES + lanePiece * LANES;
+                const uint32_t laneLeft = across / FLOATS_PER_BLOCK - lane;
+                const uint32_t laneCount = laneLeft < LANES ? laneLeft : LANES;
+                Add(foldEven, foldEven, foldEven[lane], laneCount, static_cast<uint8_t>(height),
+                    BinaryRepeatParams{1, 1, 1, static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK),
+                    static_cast<uint8_t>(across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK)});
+            }
+            const uint32_t lastWidth = across / FLOATS_PER_BLOCK < LANES ? across / FLOATS_PER_BLOCK : LANES;
+            WholeReduceSum(to, foldEven, lastWidth, height, 1, 1, across / FLOATS_PER_BLOCK / FLOATS_PER_BLOCK);
         }
     }
 

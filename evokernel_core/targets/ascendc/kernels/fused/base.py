@@ -152,7 +152,9 @@ class Kernel:
 
     @property
     def folds_over_rows(self) -> bool:
-        return bool(self.reduction_names) and self.schedule.packed and self.schedule.reduction == "fold"
+        """Whether a reduction leaves a repeat of each row in a buffer of its own."""
+        has_rows = bool(self.reduction_names) and self.schedule.packed
+        return has_rows and self.schedule.reduction in ("fold", "standing")
 
     @property
     def work_names(self) -> list[str]:

@@ -206,6 +206,10 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
     return Copies(cycles * work.tiles, memory, total * work.tiles / _share(chip, work, cached=True))
 
 
+_STANDING = 2.0
+"""Cycles of a repeat whose destination is that of the repeat before."""
+
+
 def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
     if kernel.form is Form.STEPS and not kernel.schedule.whole:
@@ -287,6 +291,9 @@ def _reduction_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     repeat = chip.vector.startup_reduce_cycles + _repeat_cycles(chip) * work.rows
     if columns <= LANES:
         return repeat
+    if kernel.schedule.packed and kernel.schedule.reduction == "standing":
+        start, tail = chip.vector.startup_cycles, columns % LANES > 0
+        return work.elements / LANES * _STANDING + work.rows * start * (1 + tail) + start + repeat
     if kernel.folds_over_rows:
         start = chip.vector.startup_cycles
         # every other pair of columns lies in one bank group

@@ -152,6 +152,10 @@ def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
         )
     if schedule.reduction == "tile" and (columns % LANES or columns <= LANES):
         return Sentence("Rows of {columns} elements are not whole repeats.", columns=columns)
+    if schedule.reduction == "standing" and columns > _MOST_TILE:
+        return Sentence(
+            "Rows of {columns} elements are more repeats than an instruction has.", columns=columns
+        )
     strided = schedule.reduction == "fold" or schedule.spread == "columns"
     if strided and columns > _MOST_STRIDED:
         return Sentence(
@@ -253,11 +257,10 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
     capacity = -(-columns // LANES) * LANES
     rows = 64 if columns >= LANES * 2 else 192
     base = evolve(base, columns=capacity, rows=rows)
-    methods = ("block", "fold", "tile") if planned.reductions else ("block",)
+    methods = ("block", "fold", "tile", "standing") if planned.reductions else ("block",)
     keeps = (False, True) if invariant_columns(planned, Form.PACKED) else (False,)
     for reduction, spread, keep in product(methods, ("rows", "columns"), keeps):
-        if reduction != "tile" or planned.inner.constant is not None:
-            yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
+        yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
 
 
 def _lane_runs(planned: Plan, task: KernelTask, chip: Chip) -> list[int]:
@@ -356,9 +359,8 @@ def _form_steps(
 
 
 def _packed_steps(planned: Plan, here: Schedule, chip: Chip) -> Iterator[tuple[str, Schedule]]:
-    for method in ("block", "fold", "tile"):
-        if method != "tile" or planned.inner.constant is not None:
-            yield Sentence("reduce by {method}", method=method), evolve(here, reduction=method)
+    for method in ("block", "fold", "tile", "standing"):
+        yield Sentence("reduce by {method}", method=method), evolve(here, reduction=method)
     anew = Sentence("columns repeated for each tile")
     name = anew if here.keep_columns else Sentence("columns repeated once")
     yield name, _fitted(planned, evolve(here, keep_columns=not here.keep_columns), chip)

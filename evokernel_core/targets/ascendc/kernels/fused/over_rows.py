@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from evokernel_core.targets.ascendc.ir.builder import Builder, strides
-from evokernel_core.targets.ascendc.ir.expr import Expr, Int, Var, ceil_div
+from evokernel_core.targets.ascendc.ir.expr import Expr, Int, Var, ceil_div, least
 from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.ir.nodes import Converted, Fields, Operand, Slice
 from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import (
@@ -17,6 +18,7 @@ from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import (
 from evokernel_core.targets.ascendc.kernels.fused.selection import WIDTH
 
 _COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+_NEUTRAL = {"Sum": Literal(0.0), "Max": Literal(-math.inf), "Min": Literal(math.inf)}
 _ZERO = Literal(0.0)
 
 
@@ -128,6 +130,34 @@ class OverRows:
         note = f"{name} of each row of a tile, whose columns fold onto the lanes of one repeat first."
         k.routine(f"{name}Rows", {"to": to, "tile": source}, numbers, write, note)
 
+    def reduce_standing(
+        self, name: str, places: tuple[Slice, Slice], sizes: Sequence[Expr], fold: Slice
+    ) -> None:
+        """One instruction takes all repeats of a row up in lanes that stay where they are, so that the slow
+        part runs once a row."""
+        k, (to, source), (height, columns, width) = self._k, places, sizes
+
+        def write(given: Sequence[Slice], numbers: Sequence[Var]) -> None:
+            (made, tile), (tall, across, wide) = given, numbers
+            with k.when(across, "<=", WIDTH):
+                last_repeat(k, name, made, tile, across, tall, wide // FLOATS)
+            with k.otherwise():
+                k.call("Duplicate", fold, _NEUTRAL[name], tall * WIDTH, repeats=tall)
+                how = strides("BinaryRepeatParams", 1, 1, 1, Int(0), BLOCKS, Int(0))
+                whole, tail = k.let("wholeRepeats", across // WIDTH), k.let("tail", across % WIDTH)
+                times = Converted(whole, "uint8_t")
+                with k.loop("line", tall) as line:
+                    lanes, row = fold.behind(line * WIDTH), tile.behind(line * wide)
+                    k.call(_COMBINE[name], lanes, row, lanes, WIDTH, times, how, repeats=whole)
+                    with k.when(tail, ">", 0):
+                        rest = row.behind(whole * WIDTH)
+                        k.call(_COMBINE[name], lanes, rest, lanes, tail, 1, how, repeats=1)
+                last_repeat(k, name, made, fold, WIDTH, tall, BLOCKS)
+
+        numbers = {"height": height, "across": columns, "apart": width}
+        note = f"{name} of each row of a tile, whose repeats all go to lanes that stay where they are."
+        k.routine(f"{name}Rows", {"to": to, "tile": source}, numbers, write, note)
+
     def reduce_tile(
         self, name: str, places: tuple[Slice, Slice], height: Expr, columns: int, folds: tuple[Slice, Slice]
     ) -> None:
@@ -153,3 +183,45 @@ class OverRows:
 
         note = f"{name} of each row of a tile: BlockReduce{name} takes all rows at once."
         k.routine(f"{name}Rows", {"to": to, "tile": source}, {"height": height}, write, note)
+
+    def reduce_tile_of_any(
+        self,
+        name: str,
+        places: tuple[Slice, Slice],
+        sizes: Sequence[Expr],
+        folds: tuple[Slice, Slice],
+        most: int,
+    ) -> None:
+        """All rows at once where they are whole repeats, which have no gaps; else each by itself."""
+        k, (to, source), (height, columns, _) = self._k, places, sizes
+
+        def write(given: Sequence[Slice], numbers: Sequence[Var]) -> None:
+            (made, tile), (tall, across) = given, numbers
+            (fold, other), blocks = folds, across // FLOATS
+            self._to_blocks(name, fold, tile, tall, across)
+            with k.when(blocks % WIDTH, "==", 0):
+                self._to_blocks(name, other, fold, tall, blocks)
+                self._last_of_rows(name, made, other, tall, blocks // FLOATS)
+            with k.otherwise():
+                self._last_of_rows(name, made, fold, tall, blocks)
+
+        with k.when(columns % WIDTH, "==", 0):
+            note = f"{name} of each row of a tile of whole repeats: BlockReduce{name} takes all rows at once."
+            numbers = {"height": height, "across": columns}
+            k.routine(f"{name}WholeRows", {"to": to, "tile": source}, numbers, write, note)
+        with k.otherwise():
+            self.reduce_by_row(name, places, sizes, folds, most)
+
+    def _to_blocks(self, name: str, to: Slice, rows: Slice, height: Expr, across: Expr) -> None:
+        repeats = height * (across // WIDTH)
+        numbers = (repeats, WIDTH, Int(1), Int(1), BLOCKS)
+        self._k.call("ReduceDataBlock", to, rows, *numbers, repeats=repeats, former=f"BlockReduce{name}")
+
+    def _last_of_rows(self, name: str, to: Slice, rows: Slice, height: Expr, across: Expr) -> None:
+        """Rows of whole blocks to a number each: lanes behind the first repeat are combined with it."""
+        k, blocks, times = self._k, across // FLOATS, Converted(height, "uint8_t")
+        both = strides("BinaryRepeatParams", 1, 1, 1, blocks, blocks, blocks)
+        with k.pieces("lane", (WIDTH, across), WIDTH) as (lane, some):
+            k.call(_COMBINE[name], rows, rows, rows.behind(lane), some, times, both, repeats=height)
+        width = k.let("lastWidth", least(across, WIDTH))
+        last_repeat(k, name, to, rows, width, height, blocks)

@@ -218,8 +218,12 @@ class Packed(Nest):
         assert folds is not None
         if self.schedule.reduction == "fold":
             self._over_rows.reduce_folded(name, (to, source), sizes, self._fold)
+        elif self.schedule.reduction == "standing":
+            self._over_rows.reduce_standing(name, (to, source), sizes, self._fold)
         elif self.schedule.reduction == "tile" and columns is not None:
             self._over_rows.reduce_tile(name, (to, source), rows, columns, folds)
+        elif self.schedule.reduction == "tile":
+            self._over_rows.reduce_tile_of_any(name, (to, source), sizes, folds, self.schedule.tile)
         else:
             self._over_rows.reduce_by_row(name, (to, source), sizes, folds, self.schedule.tile)
 

@@ -38,7 +38,7 @@ class Form(StrEnum):
     """Part of one row; a reduction reads the row once more for each pass."""
 
 
-METHODS = frozenset({"fold", "tile", "block"})
+METHODS = frozenset({"fold", "tile", "block", "standing"})
 """How the rows of a packed tile may be reduced, by the name that a schedule gives it."""
 IN_PIECES = frozenset({Form.PIECES, Form.SHARED})
 """The forms whose tiles are parts of the pieces of a row."""
@@ -50,8 +50,9 @@ IN_LANES = frozenset({Form.LANES, Form.STEPS, Form.CHANNELS})
 class Schedule(described.Schedule):
     """``tile``: float32 elements of one tile register. ``buffers``: of each queue, 1 or 2.
     ``rows``: most rows of a packed tile. ``reduction``: how a packed tile's rows are reduced: row by
-    row (``block``), all rows at once where they are whole repeats (``tile``), or by folding columns
-    (``fold``). ``keep_columns``: repeat column inputs over a tile's rows once and for all.
+    row (``block``), all rows at once where they are whole repeats (``tile``), by folding columns
+    (``fold``), or row by row into lanes that stay where they are (``standing``). ``keep_columns``:
+    repeat column inputs over a tile's rows once and for all.
     ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
     ``online``: reductions in pairs, one pass a pair. ``cores``: most vector cores, 0 for all.
     ``stagger``: keep tensors that are read together in different bank groups.
