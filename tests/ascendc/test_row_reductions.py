@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.compiler.lowering.plan import plan
+from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, refusal
 from evokernel_core.targets.ascendc.kernels.fused.settings import METHODS, Schedule
 
@@ -47,3 +48,23 @@ def test_every_method_reduces_rows_of_every_length(
         soft = powers / powers.sum(-1, keepdims=True)
         np.testing.assert_allclose(least, soft.min(-1, keepdims=True), rtol=2e-5)
         np.testing.assert_allclose(scaled, soft - soft.min(-1, keepdims=True), rtol=1e-4, atol=1e-6)
+
+
+def sum_of_log_softmax(builder: Any) -> Any:
+    graph, shape = builder(), ("r", "c")
+    logs = graph.call("_log_softmax.default", graph.input("x", shape), -1, False, shape=shape)
+    return graph.task(graph.call("sum.dim_IntList", logs, (1,), shape=("r",)), symbols={"r": 300, "c": 1000})
+
+
+def test_the_sum_of_a_log_softmax_spares_a_pass_over_rows(builder: Any, chip: Any, on_twin: Any) -> None:
+    task = sum_of_log_softmax(builder)
+    full = [value for value in plan(task, chip).values() if value.op == "sub" and value.domain is Domain.FULL]
+    assert len(full) == 1
+    rng = np.random.default_rng(4)
+    x = rng.normal(scale=4.0, size=(9, 130)).astype("f4")
+    x[1, 5], x[2, :], x[3, 7] = -np.inf, 8.0, 80.0
+    (result,) = on_twin(task, {"x": x}, sizes={"r": 9, "c": 130})
+    wide = x.astype("f8")
+    below = wide - wide.max(-1, keepdims=True)
+    expected = (below - np.log(np.exp(below).sum(-1, keepdims=True))).sum(-1)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)

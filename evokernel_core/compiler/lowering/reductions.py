@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 from evokernel_core.compiler.lowering import numerics
 from evokernel_core.compiler.lowering.call import Call, Rule
-from evokernel_core.compiler.lowering.values import Operand
+from evokernel_core.compiler.lowering.values import Operand, Value
 from evokernel_core.compiler.shapes.sizes import extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
@@ -39,7 +40,24 @@ def _mean_of(call: Call, x: Operand, dims: tuple[int, ...]) -> Operand:
 
 
 def _sum(call: Call) -> Operand:
-    return call.b.reduce("sum", _operand(call))
+    """Of a log softmax, the sum of what is below the largest and as many times what all have in common: these
+    have one sign, so that nothing cancels, and a pass over the row is spared."""
+    x = _operand(call)
+    if not _is_log_softmax(x):
+        return call.b.reduce("sum", x)
+    shifted, common = x.args
+    below = call.b.reduce("sum", shifted)
+    return call.b.sub(below, call.b.mul(_length(call, reduced_dims(call)), common))
+
+
+def _is_log_softmax(x: Operand) -> TypeGuard[Value]:
+    """Whether a value is what ``_log_softmax`` makes."""
+    match x:
+        case Value(op="sub", args=(Value(op="sub", args=(_, Value(op="reduce_max"))) as shifted, common)):
+            match common:
+                case Value(op="ln", args=(Value(op="reduce_sum", args=(Value(op="exp", args=(given,)),)),)):
+                    return given is shifted
+    return False
 
 
 def _prod(call: Call) -> Operand:
