@@ -362,9 +362,7 @@ def test_a_files_name_in_generated_code(attack: Attack) -> None:
         (
             "computed",
             "before",
-            "asks_home",
-            "guard_lines",
-            "module_names",
+            "late_lines",
             "kinds",
             "sizes",
             "shapes",
