@@ -188,7 +188,10 @@ def summarised(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _print(row: Mapping[str, Any]) -> None:
     best = row.get("best_us")
     figure = f"{best:.2f} us" if best else "-"
-    print(f"{row['id']:34} {row['status']:12} {figure:>12} {row['seconds']:6.1f} s  {row['reason'][:200]}", flush=True)
+    print(
+        f"{row['id']:34} {row['status']:12} {figure:>12} {row['seconds']:6.1f} s  {row['reason'][:200]}",
+        flush=True,
+    )
 
 
 def _write(path: Path | None, results: Mapping[str, Mapping[str, Any]]) -> None:
