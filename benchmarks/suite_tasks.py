@@ -3,11 +3,11 @@
     python -m benchmarks.suite_tasks --suite DIR [--filter GLOB] [--cases 2] [--budget 2]
                                      [--timeout-s 180] [--files DIR] [--json OUT]
 
-DIR is a checkout of the operators' suite, of which ``tasks/LEVEL/OP/{golden.py,cases.yaml}`` are read. Of each
-operator the first cases are taken whose tensors have fewer than 40 million elements together; each is written
-as a model file (``--files`` keeps them, and caches) and given to ``evokernel synth`` as a person would. Cases that OUT has
-already are not run again, so a run that was ended goes on where it was. Exits with 1 where a case whose sizes
-do not depend on data has no verified kernel.
+DIR is a checkout of the operators' suite, of which ``tasks/LEVEL/OP/{golden.py,cases.yaml}`` are read. Of
+each operator the first cases are taken whose tensors have fewer than 40 million elements together; each is
+written as a model file (``--files`` keeps them, and caches) and given to ``evokernel synth`` as a person
+would. Cases that OUT has already are not run again, so a run that was ended goes on where it was. Exits with
+1 where a case whose sizes do not depend on data has no verified kernel.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def _row(case: Case, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def synthesised(file: Path, args: argparse.Namespace, home: Path) -> dict[str, Any]:
     """What ``evokernel synth`` says of a model file: status, reason, microseconds of the best kernel."""
     code = "import sys; from evokernel_core.cli.main import main; sys.argv[0] = 'evokernel'; sys.exit(main())"
-    command = [sys.executable, "-P", "-c", code, "synth", str(file), "--budget", str(args.budget), "--chip", CHIP,
-               "--symbol", "Model.forward", "--json"]  # fmt: skip
+    asked = ["synth", str(file), "--budget", str(args.budget), "--chip", CHIP, "--symbol", "Model.forward"]
+    command = [sys.executable, "-P", "-c", code, *asked, "--json"]
     path = os.pathsep.join((str(ROOT), str(ROOT / "server"), os.environ.get("PYTHONPATH", "")))
     environment = {**os.environ, "EVOKERNEL_HOME": str(home), "PYTHONPATH": path}
     process = subprocess.Popen(

@@ -12,8 +12,8 @@ _EXACT = 1 << 24
 
 
 def running_places(writer: GraphWriter, x: ValueRef, extreme: ValueRef, dim: int) -> ValueRef:
-    """int64 of the shape of ``x``: along ``dim``, the place of each element of ``extreme``, the running one of
-    ``x``. As in PyTorch it is the last of equals, and each of what is no number. A kernel refuses longer
+    """int64 of the shape of ``x``: along ``dim``, the place of each element of ``extreme``, the running one.
+    As in PyTorch it is the last of equals, and each of what is no number. A kernel refuses longer
     dimensions than float32 counts."""
     shape, is_float = writer.shape(x), "float" in writer.spec(x).dtype
     if not shape:

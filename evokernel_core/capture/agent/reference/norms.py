@@ -1,6 +1,8 @@
-"""Norms of many elements, whose terms PyTorch adds one after another on a CPU: of four million normal numbers
-the sum of their sizes is off by 3e-4, of sixteen million by 5e-3. Here they are added in pairs, as ``sum`` does;
-what is beyond float32 on the way stays so."""
+"""Norms of many elements, whose terms PyTorch adds one after another on a CPU.
+
+Of four million normal numbers the sum of their sizes is off by 3e-4, of sixteen million by 5e-3. Here they
+are added in pairs, as ``sum`` does; what is beyond float32 on the way stays so.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """aten.linalg_vector_norm: the root of the sum of powers over ``dim``, all dimensions where there is none."""
+    """aten.linalg_vector_norm: the root of the sum of powers over ``dim``, or over all dimensions."""
     rounded = dtype or x.dtype
     if ord in (0, float("inf"), -float("inf")) or rounded.is_complex or x.is_complex() or x.numel() == 0:
         return torch.ops.aten.linalg_vector_norm.default(x, ord, dim, keepdim, dtype=dtype)

@@ -1,7 +1,7 @@
 """Greatest common divisors of words by the nearest remainder, in as many steps as the worst pair takes.
 
-A pair has the divisors of its second number and of its first one less any multiple of that: so a quotient that
-float32 estimates serves, and only the number of steps depends on how good it is.
+A pair has the divisors of its second number and of its first one less any multiple of that: so a quotient
+that float32 estimates serves, and only the number of steps depends on how good it is.
 """
 
 from __future__ import annotations

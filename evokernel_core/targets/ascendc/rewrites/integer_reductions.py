@@ -42,10 +42,9 @@ def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         dtype, x = result, _cast(writer, x, result)
     if dtype not in WIDTHS or (packet in (*_FOLDS, *_RUNNING) and result not in WIDTHS):
         return None
-    if packet in _EXTREMES:
-        return _running_extreme(node, writer, x, _EXTREMES[packet])
     if packet in _RUNNING:
-        return (_running(node, writer, x, _RUNNING[packet]),)
+        value = _running(node, writer, x, _RUNNING[packet])
+        return (value,) if packet not in _EXTREMES else (value, _places(node, writer, x, value))
     if packet in _FOLDS:
         rows, shape = _rows(node, writer, _converted(writer, x, result))
         return (_shaped(node, writer, _fold(writer, rows, _FOLDS[packet]), shape),)
@@ -133,12 +132,11 @@ def _place(writer: GraphWriter, rows: ValueRef, best: ValueRef) -> ValueRef:
     return _fold(writer, chosen, "min")
 
 
-def _running_extreme(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> tuple[ValueRef, ...]:
-    """The extreme itself, and its places where something reads them."""
-    value = _running(node, writer, x, kind)
+def _places(node: Node, writer: GraphWriter, x: ValueRef, value: ValueRef) -> ValueRef:
+    """Those of a running extreme, where something reads them."""
     if not others_are_read(node, writer):
-        return value, ValueRef(value.name, 1)
-    return value, running_places(writer, x, value, literal(node.args[1]))
+        return ValueRef(value.name, 1)
+    return running_places(writer, x, value, literal(node.args[1]))
 
 
 def _running(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> ValueRef:

@@ -1,0 +1,63 @@
+"""Gradients of convolutions as convolutions: PyTorch's own op has no parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+
+
+def convolution_backward(  # noqa: PLR0913, PLR0917 - as its op
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    asked: Sequence[bool],
+) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+    """aten.convolution_backward: the gradients of [images, channels, ...], of weights and of a bias, None
+    where they are not ``asked``."""
+    rank = x.dim() - 2
+    steps, pads, gaps = (_each(given, rank) for given in (stride, padding, dilation))
+    of_x = of_weight = of_bias = None
+    if asked[0]:
+        spans = [gaps[i] * (weight.shape[2 + i] - 1) + 1 for i in range(rank)]
+        made = [(gradient.shape[2 + i] - 1) * steps[i] - 2 * pads[i] + spans[i] for i in range(rank)]
+        more = [0] * rank if transposed else [x.shape[2 + i] - made[i] for i in range(rank)]
+        of_x = aten.convolution(gradient, weight, None, steps, pads, gaps, not transposed, more, groups)
+    if asked[1]:
+        pair = (gradient, x) if transposed else (x, gradient)
+        of_weight = _of_weight(*pair, list(weight.shape), steps, pads, gaps, groups)
+    if asked[2]:
+        of_bias = gradient.sum([0, *range(2, x.dim())])
+    return of_x, of_weight, of_bias
+
+
+def _of_weight(
+    x: torch.Tensor, gradient: torch.Tensor, shape: list[int], steps: Any, pads: Any, gaps: Any, groups: int
+) -> torch.Tensor:
+    """Each weight meets the pixels of all images a step apart: images are the channels of a convolution whose
+    kernel is the gradient, and its steps and gaps change places."""
+    images, channels = x.shape[0], x.shape[1] // groups
+    grouped = x.reshape(images, groups, channels, *x.shape[2:])
+    rows = grouped.permute(2, 1, 0, *range(3, grouped.dim())).reshape(channels, groups * images, *x.shape[2:])
+    kernel, none = gradient.transpose(0, 1), [0] * len(steps)
+    result = aten.convolution(rows, kernel, None, gaps, pads, steps, False, none, groups).transpose(0, 1)
+    for dim, size in enumerate(shape[2:], 2):  # pixels behind the last step reach no weight
+        result = result.narrow(dim, 0, size)
+    return result.contiguous()
+
+
+def _each(given: Sequence[int], rank: int) -> list[int]:
+    return list(given) * rank if len(given) == 1 else list(given)
+
+
+TABLE = {aten.convolution_backward.default: convolution_backward}
