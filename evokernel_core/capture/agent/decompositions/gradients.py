@@ -1,7 +1,8 @@
-"""Gradients of convolutions as convolutions: PyTorch's own op has no parts."""
+"""Gradients of convolutions as convolutions and products: PyTorch's own op has no parts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,28 +53,37 @@ def _check(
     gaps: Any,
     groups: int,
 ) -> None:
-    """Raises RuntimeError where the sizes are not those of a convolution of ``wide`` that gives ``narrow``."""
+    """Raises RuntimeError where no convolution of ``wide`` has the sizes of ``narrow``."""
     sizes = [wide.shape[0], weight.shape[0]]
     for i in range(len(steps)):
         span = gaps[i] * (weight.shape[2 + i] - 1) + 1
         sizes.append((wide.shape[2 + i] + 2 * pads[i] - span) // steps[i] + 1)
     if wide.shape[1] != weight.shape[1] * groups or list(narrow.shape) != sizes:
-        raise RuntimeError(f"{tuple(narrow.shape)} is no gradient of a convolution of {tuple(wide.shape)}")
+        raise RuntimeError(f"{tuple(narrow.shape)} is no result of a convolution of {tuple(wide.shape)}")
 
 
 def _of_weight(
     x: torch.Tensor, gradient: torch.Tensor, shape: list[int], steps: Any, pads: Any, gaps: Any, groups: int
 ) -> torch.Tensor:
-    """Each weight meets the pixels of all images a step apart: images are the channels of a convolution whose
-    kernel is the gradient, and its steps and gaps change places."""
-    images, channels = x.shape[0], x.shape[1] // groups
-    grouped = x.reshape(images, groups, channels, *x.shape[2:])
-    rows = grouped.permute(2, 1, 0, *range(3, grouped.dim())).reshape(channels, groups * images, *x.shape[2:])
-    kernel, none = gradient.transpose(0, 1), [0] * len(steps)
-    result = aten.convolution(rows, kernel, None, gaps, pads, steps, False, none, groups).transpose(0, 1)
-    for dim, size in enumerate(shape[2:], 2):  # pixels behind the last step reach no weight
-        result = result.narrow(dim, 0, size)
-    return result.contiguous()
+    """One product over the pixels of all images: of the gradient with what each weight meets of the input."""
+    images, channels, rank = x.shape[0], x.shape[1], len(steps)
+    pixels = images * math.prod(gradient.shape[2:])
+    frame = [side for pad in reversed(pads) for side in (pad, pad)]
+    met = (aten.constant_pad_nd(x, frame) if any(pads) else x).transpose(0, 1)
+    for axis in reversed(range(rank)):  # from the shortest runs of memory to the longest
+        dim = met.dim() - rank + axis
+        places = (_strided(met, dim, tap * gaps[axis], gradient.shape[2 + axis], steps[axis]) for tap in
+                  range(shape[2 + axis]))  # fmt: skip
+        met = torch.stack(list(places), 1)
+    columns = met.reshape(groups, channels // groups * math.prod(shape[2:]), pixels)
+    rows = gradient.transpose(0, 1).reshape(groups, shape[0] // groups, pixels)
+    if groups == 1:
+        return (rows[0] @ columns[0].t()).reshape(shape)
+    return torch.bmm(rows, columns.transpose(1, 2)).reshape(shape)
+
+
+def _strided(x: torch.Tensor, dim: int, first: int, size: int, step: int) -> torch.Tensor:
+    return aten.slice.Tensor(x, dim, first, first + (size - 1) * step + 1, step)
 
 
 def _each(given: Sequence[int], rank: int) -> list[int]:
