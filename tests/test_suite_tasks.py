@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
+pytest.importorskip("yaml")
 
 from benchmarks.silicon.cases import model_file
 from benchmarks.silicon.rows import Row
