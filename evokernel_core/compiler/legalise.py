@@ -32,6 +32,7 @@ from evokernel_core.compiler.rewrites import (
 )
 from evokernel_core.compiler.rewrites.depthwise import trimmed_depthwise
 from evokernel_core.compiler.rewrites.dimensions import checked_calls
+from evokernel_core.compiler.rewrites.doubles import doubles_in_float32
 from evokernel_core.compiler.rewrites.folded_steps import folded_steps
 from evokernel_core.compiler.rewrites.framing import framed_beside
 from evokernel_core.compiler.rewrites.images_apart import images_apart
@@ -46,7 +47,12 @@ from evokernel_core.compiler.target import Pass, Target
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.device import Device
 
-_FIRST: tuple[Pass, ...] = (checked_calls, one_hot.one_hot_as_comparison, complexes.complex_in_parts)
+_FIRST: tuple[Pass, ...] = (
+    checked_calls,
+    doubles_in_float32,
+    one_hot.one_hot_as_comparison,
+    complexes.complex_in_parts,
+)
 _PATTERNS: tuple[Pass, ...] = (
     recognise_lstm_cells,
     recognise_cells,
@@ -109,7 +115,8 @@ def legalised(task: KernelTask, device: Device, target: Target) -> KernelTask:
 @lru_cache(maxsize=64)
 def _legalised(key: ById, device: Device, target: Target) -> KernelTask:
     task = key.task
-    for change in (*_FIRST, *target.passes().dtypes, *_PATTERNS):
+    passes = target.passes()
+    for change in (*_FIRST, *passes.dtypes, *_PATTERNS, *passes.operands):
         task = change(task, device)
     task = rewritten(task, rewrites(target), device)
     for change in _LAST:

@@ -31,9 +31,10 @@ Pass = Callable[[KernelTask, Any], KernelTask]
 @frozen
 class Passes:
     """What a target rewrites beside the common rules: ``dtypes`` behind what parts complex numbers and before
-    patterns are looked for; ``rewrites`` of single nodes, over the common ones."""
+    patterns are looked for, ``operands`` behind those; ``rewrites`` of single nodes, over the common ones."""
 
     dtypes: tuple[Pass, ...] = ()
+    operands: tuple[Pass, ...] = ()
     rewrites: Mapping[str, Rewrite] = field(factory=dict)
 
 

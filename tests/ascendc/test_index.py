@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from attrs import frozen
 
+from evokernel_core.compiler.ops import GATHER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.ascendc.author import initial, legalised, moves, write
 from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
@@ -222,3 +223,30 @@ def test_rows_that_pass_l2_by_are_the_same(builder: Any, on_twin: Any) -> None:
     strategy = Strategy("take", {"runs": 128, "bytes": 4096, "picks": False, "bypass_l2": True})
     (found,) = on_twin(task, {"x": values, "index": places}, strategy)
     np.testing.assert_array_equal(found, values[places])
+
+
+@pytest.mark.parametrize("place", (0, 1, 2))
+def test_a_dimension_that_is_taken_whole_is_read_in_rows(
+    place: int, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """As regions of images are: ``x[image, arange(channels), row]``, the channels anywhere in the result."""
+    b, sizes = builder(), (3, 20, 50)
+    x = b.input("x", sizes)
+    shapes = [[7, 1], [1, 5]]
+    for shape in shapes:
+        shape.insert(place, 1)
+    image, row = (b.input(name, tuple(shape), "int64") for name, shape in zip("ir", shapes, strict=True))
+    along = tuple(20 if dim == place else 1 for dim in range(3))
+    numbers = b.call("arange.start_step", 0, 20, 1, shape=(20,), dtype="int64")
+    channels = b.call("view.default", numbers, along, shape=along, dtype="int64")
+    shape = [7, 5]
+    shape.insert(place, 20)
+    made = b.call("index.Tensor", x, (image, channels, row), shape=tuple(shape))
+    task = b.task(made)
+    (node,) = (node for node in legalised(task, chip).graph.nodes if node.op == GATHER.name)
+    assert node.outputs[0].shape[-1] == 20
+    rng = np.random.default_rng(place)
+    given = {"x": rng.normal(size=sizes).astype("f4"), "i": rng.integers(0, 3, shapes[0]),
+             "r": rng.integers(-50, 50, shapes[1])}  # fmt: skip
+    (found,) = on_twin(task, given)
+    np.testing.assert_array_equal(found, given["x"][given["i"], np.arange(20).reshape(along), given["r"]])

@@ -322,6 +322,35 @@ def test_every_quotient_of_short_integers(dtype: str, builder: Any, on_twin: Any
         np.testing.assert_array_equal(found, wanted.astype(dtype))
 
 
+@few("dtype", ("int32", "int16", "int8", "uint8"), keep=(0, 2))
+def test_greatest_common_divisors(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """Of neighbours among Fibonacci's and Pell's numbers, which take the most steps, of the ends of the type,
+    and of numbers of every size and their multiples."""
+    b, ends, series = builder(), np.iinfo(dtype), {0, 1, 2, -6, 6}
+    x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
+    task = b.task(b.call("gcd.default", x, y, shape=("n",), dtype=dtype), symbols={"n": 9000})
+    for factor in (1, 2):
+        last, number = 0, 1
+        while number <= ends.max:
+            series.add(number)
+            last, number = number, factor * number + last
+    numbers = np.array(sorted(series | {ends.max, ends.max - 1, max(ends.min, -ends.max)}))
+    left, right = (item.ravel() for item in np.meshgrid(numbers, numbers))
+    rng = np.random.default_rng(7)
+    other, least = rng.integers(-ends.max if ends.min else 0, ends.max, (2, 3000)), rng.integers(0, 31, 3000)
+    left, right = np.concatenate((left, other[0])), np.concatenate((right, other[1] >> least))
+    given = {"x": left.astype(dtype), "y": right.astype(dtype)}
+    (found,) = on_twin(task, given, initial(task, chip), {"n": left.size})
+    np.testing.assert_array_equal(found, np.gcd(given["x"], given["y"]))
+
+
+def test_common_divisors_of_long_integers_are_refused(builder: Any, chip: Any) -> None:
+    b = builder()
+    x = b.input("x", (8,), "int64")
+    with pytest.raises(PlanError, match="of int64 is not covered"):
+        check(b.task(b.call("gcd.default", x, x, shape=(8,), dtype="int64")), chip)
+
+
 def test_sizes_as_operands(builder: Any, on_twin: Any, chip: Any) -> None:
     b, kind = builder(), {"shape": ("n",), "dtype": "int64"}
     x = b.input("x", ("n",), "int64")

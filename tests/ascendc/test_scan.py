@@ -211,22 +211,39 @@ def test_a_mask_goes_into_the_sum(builder: Any, on_twin: Any) -> None:
     np.testing.assert_allclose(result, np.cumsum(values * truth, 1), rtol=1e-3, atol=1e-3)
 
 
-def test_the_indices_of_a_running_maximum_are_not_covered(builder: Any, on_twin: Any) -> None:
+@few(
+    "dtype, dim, op",
+    [
+        ("float32", 1, "max"), ("float16", 0, "min"), ("int32", 1, "min"), ("bfloat16", 1, "max"),
+        ("int64", 0, "max"), ("uint8", 1, "max"),
+    ],
+    keep=(0, 1, 2, 4),
+)  # fmt: skip
+def test_indices_of_running_extremes(dtype: str, dim: int, op: str, builder: Any, on_twin: Any) -> None:
+    """The last of equals, of which there are many, and of floats what is no number from where it comes."""
+    torch = pytest.importorskip("torch")
     graph = builder()
-    x = graph.input("x", (4, 50))
-    specs = [TensorSpec((4, 50), "float32"), TensorSpec((4, 50), "int64")]
-    both = graph.calls("cummax.default", x, 1, outputs=specs)
-    values = graph.task(both)
-    data = np.random.default_rng(0).normal(size=(4, 50)).astype("f4")
-    np.testing.assert_array_equal(on_twin(values, {"x": data})[0], np.maximum.accumulate(data, 1))
-    with pytest.raises(PlanError):
-        initial(graph.task(both, ValueRef(both.name, 1)), on_twin.chip)
+    x = graph.input("x", ("a", "b"), dtype)
+    specs = [TensorSpec(("a", "b"), dtype), TensorSpec(("a", "b"), "int64")]
+    both = graph.calls(f"cum{op}.default", x, dim, outputs=specs)
+    task = graph.task(both, ValueRef(both.name, 1), symbols={"a": 40, "b": 300})
+    for a, b in ((1, 1), (6, 290), (70, 33)):
+        data = torch.from_numpy(np.random.default_rng(a).integers(0 if dtype == "uint8" else -50, 50, (a, b)))
+        data = data.to(getattr(torch, dtype))
+        if data.is_floating_point() and b > 1:
+            data[2:4, b // 2], data[0, 3] = float("nan"), -float("inf")
+        wanted = getattr(torch, f"cum{op}")(data, dim)
+        given = data.float() if dtype == "bfloat16" else data
+        values, places = on_twin(task, {"x": given.numpy()}, sizes={"a": a, "b": b})
+        right = wanted.values.float() if dtype == "bfloat16" else wanted.values
+        np.testing.assert_array_equal(values, right.numpy())
+        np.testing.assert_array_equal(places, wanted.indices.numpy())
 
 
-def test_a_scan_of_integers_says_what_is_covered(builder: Any, on_twin: Any) -> None:
+def test_a_running_maximum_of_truth_values_says_what_is_covered(builder: Any, on_twin: Any) -> None:
     graph = builder()
-    x = graph.input("x", (4, 50), "int32")
-    specs = [TensorSpec((4, 50), "int32"), TensorSpec((4, 50), "int64")]
+    x = graph.input("x", (4, 50), "bool")
+    specs = [TensorSpec((4, 50), "bool"), TensorSpec((4, 50), "int64")]
     with pytest.raises(PlanError, match="float32"):
         initial(graph.task(graph.calls("cummax.default", x, 1, outputs=specs)), on_twin.chip)
 

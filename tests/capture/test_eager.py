@@ -213,6 +213,15 @@ def test_values_are_judged_by_what_stays_in_float64() -> None:
     assert judged(finite, overflown, Pair(finite.double(), overflown.double()))
 
 
+def test_what_overflows_on_the_way_is_judged_beside_the_largest_number() -> None:
+    """As a norm of the least and the largest numbers, of which float64 leaves the rounding of the mean."""
+    code, graph = torch.tensor([math.nan, math.nan]), torch.tensor([8.0, 0.0])
+    zero, rounded = torch.tensor([8.0, 0.0]).double(), torch.tensor([8.0, -1.6e-17]).double()
+    assert not judged(code, graph, Pair(zero, rounded))
+    assert judged(code, graph, Pair(zero, torch.tensor([8.0, 1e-6]).double()))
+    assert judged(torch.tensor([8.0, 0.0]), torch.tensor([8.0, 1e-3]), Pair(zero, rounded + 1e-3))
+
+
 @pytest.mark.parametrize(
     ("code", "graph"),
     [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.compiler.ops import GATHER
+from evokernel_core.compiler.ops import GATHER, IOTA
 from evokernel_core.compiler.rewrites.picking import as_arg, producer, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, times
+from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
@@ -162,6 +163,9 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         given, places = tuple(given[axis] for axis in places), list(range(len(places)))
     first = places[0] if places else 0
     shape = node.outputs[0].shape[first : first + rank]
+    whole = next((axis for axis in places if _is_taken_whole(writer, x, axis, given, rank)), None)
+    if whole is not None and len(places) > 1:
+        return (_beside_whole(node, writer, x, given, whole, first, rank),)
     indices: list[ValueRef] = []
     for axis in reversed(places):
         number = _known(writer, given[axis])
@@ -172,6 +176,58 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if not indices:  # every index is a number: a part of x, of which the shape alone differs
         return (view(writer, x, node.outputs[0].shape),)
     return (_along(writer, x, first, indices, True),)
+
+
+def _is_taken_whole(writer: GraphWriter, x: ValueRef, axis: int, given: tuple[Arg, ...], rank: int) -> bool:
+    """Whether an index is every place of its dimension in order, along a dimension of the result that no
+    other index has."""
+    index = given[axis]
+    if not isinstance(index, ValueRef):
+        return False
+    place, below, source = _own_dim(writer, index, rank), producer(writer, index), index
+    while below is not None and below.op in (*SAME_ORDER, "aten._to_copy.default"):
+        source = next(iter(below.operands()))
+        below = producer(writer, source)
+    size = extent(writer.shape(x)[axis])
+    if place is None or below is None or below.op != IOTA.name or below.args[:2] != (0, 1):
+        return False
+    others = [other for other in given if isinstance(other, ValueRef) and other != index]
+    alone = all(extent(_sized(writer, other, rank)[place]).is_one for other in others)
+    return alone and extent(writer.shape(source)[0]) == size and not size.is_one
+
+
+def _sized(writer: GraphWriter, index: ValueRef, rank: int) -> tuple[Dim, ...]:
+    shape = writer.shape(index)
+    return (*(1 for _ in range(rank - len(shape))), *shape)
+
+
+def _own_dim(writer: GraphWriter, index: ValueRef, rank: int) -> int | None:
+    """The one dimension of the result along which an index has more than one element."""
+    long = [dim for dim, size in enumerate(_sized(writer, index, rank)) if not extent(size).is_one]
+    return long[0] if len(long) == 1 else None
+
+
+def _beside_whole(
+    node: Node, writer: GraphWriter, x: ValueRef, given: tuple[Arg, ...], axis: int, first: int, rank: int
+) -> ValueRef:
+    """What the other indices choose, each a row of the dimension that is taken whole: it comes last, and then
+    to its place."""
+    place = _own_dim(writer, tensor_of(node, given[axis]), rank)
+    assert place is not None
+    axes = [dim for dim in range(len(writer.shape(x))) if dim != axis]
+    rows = permuted(writer, x, (*axes, axis))
+    shape, dtype = list(node.outputs[0].shape), node.outputs[0].dtype
+    last = shape.pop(first + place)
+    indices = []
+    for other in (element for dim, element in enumerate(given) if dim != axis):
+        if isinstance(other, ValueRef):
+            sized = _sized(writer, other, rank)
+            other = view(writer, other, (*sized[:place], *sized[place + 1 :]))  # noqa: PLW2901
+        indices.append(other)
+    made = writer.call(node.op, rows, tuple(indices), shape=(*shape, last), dtype=dtype)
+    back = list(range(len(shape)))
+    back.insert(first + place, len(shape))
+    return permuted(writer, made, back)
 
 
 def _dtype(writer: GraphWriter, index: Arg) -> str:

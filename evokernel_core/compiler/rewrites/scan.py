@@ -8,9 +8,10 @@ from attrs import evolve
 
 from evokernel_core.compiler.ops import SCAN
 from evokernel_core.compiler.rewrites.picking import others_are_read
+from evokernel_core.compiler.rewrites.running_places import running_places
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import TensorSpec
 
 SCANS = {
@@ -36,7 +37,7 @@ def scan_node(node: Node, spec: Callable[[ValueRef], TensorSpec]) -> Node | None
 
 
 def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """The scan itself. Raises PlanError where something reads the indices of a running maximum or minimum."""
+    """The scan itself, and the indices of a running maximum or minimum where something reads them."""
     x, result = node.args[0], node.outputs[0]
     if result.dtype not in _DTYPES:
         raise PlanError(
@@ -52,9 +53,7 @@ def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         raise PlanError("{op} is covered along a dimension that is a literal.", op=node.op)
     value = writer.call(SCAN.name, *match.args, shape=result.shape, dtype=result.dtype)
     if others_are_read(node, writer):
-        raise PlanError(
-            "The indices of {op} are read, which is not covered: read its values alone.", op=node.op
-        )
+        return value, running_places(writer, next(node.operands()), value, literal(node.args[1]))
     return (value, *(ValueRef(value.name, place) for place in range(1, len(node.outputs))))
 
 

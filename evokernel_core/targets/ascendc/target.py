@@ -29,11 +29,14 @@ from evokernel_core.targets.ascendc.fusion.later_epilogues import with_later_epi
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import layers_together
 from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
 from evokernel_core.targets.ascendc.rewrites import matmul
+from evokernel_core.targets.ascendc.rewrites.half_operands import half_operands
 from evokernel_core.targets.ascendc.rewrites.integer_reductions import integer_reductions
 from evokernel_core.targets.ascendc.rewrites.integers import integers_in_float32
 
 _PASSES = Passes(
-    (integers_in_float32, integer_reductions), {**matmul.REWRITES, **rewrites_with(layers_together)}
+    (integers_in_float32, integer_reductions),
+    (half_operands,),
+    {**matmul.REWRITES, **rewrites_with(layers_together)},
 )
 
 

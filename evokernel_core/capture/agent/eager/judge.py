@@ -112,10 +112,18 @@ def _is_rounding(pair: Pair, exact: Pair) -> torch.Tensor:
         return same
     finite = code.isfinite() & graph.isfinite()
     lost_by_code, lost_by_graph = _lost(pair.code, code), _lost(pair.graph, graph)
-    limit = _EXACT * graph.abs() + _VANISHED * torch.maximum(lost_by_code, lost_by_graph).nan_to_num(0.0, 0.0)
+    scale = torch.where(_are_finite(pair), graph.abs(), _largest(graph))
+    limit = _EXACT * scale + _VANISHED * torch.maximum(lost_by_code, lost_by_graph).nan_to_num(0.0, 0.0)
     distance = (code - graph).abs()
     same |= finite & (distance > 0) & (distance <= limit)  # no zero is the other one
     return same & (_is_as_exact(pair, lost_by_code, lost_by_graph, graph) | ~_are_finite(pair))
+
+
+def _largest(values: torch.Tensor) -> torch.Tensor:
+    """The largest finite size: where one of two ways overflows on the way, what float64 leaves of numbers as
+    large is none of meaning."""
+    sizes = values.abs().nan_to_num(0.0, 0.0, 0.0)
+    return sizes.amax() if sizes.numel() else sizes.sum()
 
 
 def _lost(value: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

@@ -106,6 +106,7 @@ _CHOOSING = frozenset(
     for name in (
         "max_pool2d_with_indices.default", "max_pool3d_with_indices.default", "adaptive_max_pool2d.default",
         "adaptive_max_pool3d.default", "max.dim", "min.dim", "topk.default", "sort.default", "sort.stable",
+        "cummax.default", "cummin.default",
     )
 )  # fmt: skip
 """Operations whose second result says which elements the first one is."""

@@ -17,7 +17,7 @@ import torch
 from ..errors import AgentError, describe
 from ..graph import complex_tensors
 from ..sentence import Sentence
-from . import half_precision, precision, stable_order, steps
+from . import half_precision, norms, precision, stable_order, steps
 from .bounded_products import lengths, near_one
 from .bounded_recurrence import layers_take, steadied
 from .index_ranges import Range, ranges
@@ -429,7 +429,12 @@ def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
     return result
 
 
-_RULES = {precision.CONVOLUTION: precision.convolution, **stable_order.RULES, **complex_tensors.RULES}
+_RULES = {
+    precision.CONVOLUTION: precision.convolution,
+    **norms.RULES,
+    **stable_order.RULES,
+    **complex_tensors.RULES,
+}
 """Operations that are computed here otherwise than by PyTorch's kernel for a CPU."""
 
 

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from ..decompositions import compositions, index_put, windows
+from ..decompositions import compositions, gradients, index_put, windows
 from ..errors import OF_COMPLEX, uncovered
 from ..graph.complex_names import name_for
 from ..graph.mutations import counts, updates
@@ -39,7 +39,7 @@ CASTS = frozenset({"aten._to_copy.default"})
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Any]:
-    return {**default_decompositions(), **compositions.TABLE, **windows.TABLE}
+    return {**default_decompositions(), **compositions.TABLE, **gradients.TABLE, **windows.TABLE}
 
 
 def _fits(name: str, covered: Container[str]) -> bool:

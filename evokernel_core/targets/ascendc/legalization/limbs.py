@@ -172,6 +172,11 @@ class Words:
         ratio = self._make("ratio", self._make("floated", a), self._make("floated", divisor))
         return self._make("truncated", ratio)
 
+    def near_quotient(self, a: Operand, b: Operand) -> Operand:
+        """The whole number next to the quotient as float32 estimates it; by 0 it is any number."""
+        ratio = self._make("ratio", self._make("floated", a), self._make("floated", b))
+        return self._make("rounded", ratio)
+
     def sign(self, a: Operand) -> Operand:
         """-1 where it is negative, else 0."""
         if isinstance(a, Word) and a.op == "size":

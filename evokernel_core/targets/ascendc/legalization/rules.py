@@ -9,6 +9,7 @@ from attrs import frozen
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
+from evokernel_core.targets.ascendc.legalization.common_divisor import common_divisor
 from evokernel_core.targets.ascendc.legalization.division import Division
 from evokernel_core.targets.ascendc.legalization.limbs import BITS, Operand, Words
 from evokernel_core.targets.ascendc.legalization.wide import (
@@ -194,6 +195,13 @@ def _division(method: str, floor: bool | None) -> Rule:
     return rule
 
 
+def _gcd(call: WordCall) -> Value:
+    if call.dtype == "int64":
+        raise PlanError("{op} of int64 is not covered: convert to int32, which is.", op=call.node.op)
+    a, b = (call.whole(call.node.args[i], call.dtype).low for i in range(2))
+    return call.result(Whole(common_divisor(call.words, a, b, WIDTHS[call.dtype])))
+
+
 def _clamp(call: WordCall) -> Value:
     numbers, result = call.arithmetic(call.dtype), call.whole(call.node.args[0], call.dtype)
     for position, name in ((1, "min"), (2, "max")):
@@ -346,6 +354,7 @@ RULES: Mapping[str, Rule] = {
     **_for("remainder", _BOTH, _division("remainder", True)),
     **_for("fmod", _BOTH, _division("remainder", False)),
     **{key: rule for name in _COMPARED for key, rule in _for(name, _BOTH, _comparison(name)).items()},
+    **_for("gcd", "default", _gcd),
     **_for("bitwise_and", _BOTH, _bitwise("both")),
     **_for("bitwise_or", _BOTH, _bitwise("either")),
     **_for("bitwise_xor", _BOTH, _bitwise("differing")),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from evokernel_core.compiler.ops import REDUCE_INTEGERS, REDUCED_INTEGERS, SCAN_INTEGERS
-from evokernel_core.compiler.rewrites.picking import argument, numbers, view
+from evokernel_core.compiler.rewrites.picking import argument, numbers, others_are_read, view
+from evokernel_core.compiler.rewrites.running_places import running_places
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.compiler.shapes.sizes import extent, product, times
 from evokernel_core.domain.errors import PlanError
@@ -16,7 +17,8 @@ from evokernel_core.targets.ascendc.legalization.wide import WIDTHS
 _FOLDS = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min"}
 _PLACES = {"argmax": "max", "argmin": "min"}
 _BOTH = {"max": "max", "min": "min"}
-_RUNNING = {"cumsum": "sum", "cumprod": "prod"}
+_EXTREMES = {"cummax": "max", "cummin": "min"}
+_RUNNING = {"cumsum": "sum", "cumprod": "prod", **_EXTREMES}
 _PACKETS = frozenset({*_FOLDS, *_PLACES, *_BOTH, *_RUNNING})
 _COUNTED = 1 << 22
 _OF_TWO = frozenset({"aten.max.other", "aten.min.other"})
@@ -34,14 +36,15 @@ def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     if not node.op.startswith("aten.") or not isinstance(x, ValueRef):
         return None
     dtype, result = writer.spec(x).dtype, node.outputs[0].dtype
-    if dtype == "bool" and packet in _RUNNING and result in WIDTHS:
+    if dtype == "bool" and packet in _RUNNING.keys() - _EXTREMES.keys() and result in WIDTHS:
         return (_running(node, writer, x, _RUNNING[packet]),)
     if dtype == "bool" and packet == "sum" and result in WIDTHS and _is_long(node, writer, x):
         dtype, x = result, _cast(writer, x, result)
     if dtype not in WIDTHS or (packet in (*_FOLDS, *_RUNNING) and result not in WIDTHS):
         return None
     if packet in _RUNNING:
-        return (_running(node, writer, x, _RUNNING[packet]),)
+        value = _running(node, writer, x, _RUNNING[packet])
+        return (value,) if packet not in _EXTREMES else (value, _places(node, writer, x, value))
     if packet in _FOLDS:
         rows, shape = _rows(node, writer, _converted(writer, x, result))
         return (_shaped(node, writer, _fold(writer, rows, _FOLDS[packet]), shape),)
@@ -127,6 +130,13 @@ def _place(writer: GraphWriter, rows: ValueRef, best: ValueRef) -> ValueRef:
     behind = (1 << 62) - 1
     chosen = writer.call("aten.where.ScalarOther", result, places, behind, shape=shape, dtype="int64")
     return _fold(writer, chosen, "min")
+
+
+def _places(node: Node, writer: GraphWriter, x: ValueRef, value: ValueRef) -> ValueRef:
+    """Those of a running extreme, where something reads them."""
+    if not others_are_read(node, writer):
+        return ValueRef(value.name, 1)
+    return running_places(writer, x, value, literal(node.args[1]))
 
 
 def _running(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> ValueRef:

@@ -32,6 +32,7 @@ Source = Slice | Converted
 
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min"}
 _WITH_NUMBER = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
+_TO_WHOLE = {"truncated": "TRUNC", "rounded": "RINT"}
 _SHIFTS = {"shl": "ShiftLeft", "sar": "ShiftRight", "shr": "ShiftRight"}
 _HALVES = 2
 """Bits are combined in halves of words."""
@@ -229,8 +230,8 @@ class Writer:
                 self.call("Cast", _floats(target), *operands, rounding("RINT"))
             case "ratio":
                 self.call("Div", *map(_floats, (target, *operands)))
-            case "truncated":
-                self.call("Cast", target, *map(_floats, operands), rounding("TRUNC"))
+            case "truncated" | "rounded":
+                self.call("Cast", target, *map(_floats, operands), rounding(_TO_WHOLE[word.op]))
             case _:
                 with_number = isinstance(operands[-1], Converted)
                 self.call((_WITH_NUMBER if with_number else _BINARY)[word.op], target, *operands)
