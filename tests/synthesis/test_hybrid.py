@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from attrs import define, evolve, field
 
-from evokernel_core.domain.errors import BudgetExhausted, ProposalsExhausted, ProposerError
+from evokernel_core.domain.errors import BudgetExhausted, NothingToGain, ProposalsExhausted, ProposerError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -105,6 +105,29 @@ def test_without_tokens_the_schedule_goes_on(toy_task: Callable[..., KernelTask]
     hybrid.schedule = Schedule(MOVE, empty=True)
     with pytest.raises(ProposerError):
         hybrid.refine(toy_task(1), Context((), START))
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_where_the_model_sees_nothing_to_gain_the_schedule_goes_on(
+    toy_task: Callable[..., KernelTask], empty: bool
+) -> None:
+    class Content(Model):
+        def refine(self, task: KernelTask, context: Context) -> Proposal:
+            self.asked.append("refine")
+            error = NothingToGain("The model says that nothing is to gain.")
+            error.tokens = 700
+            raise error
+
+    model = Content()
+    hybrid = HybridProposer(Schedule(MOVE, empty), model)
+    context = Context((ASK, MOVE), START)
+    if empty:
+        with pytest.raises(ProposalsExhausted, match="Every move") as raised:
+            hybrid.refine(toy_task(1), context)
+        assert raised.value.tokens == 700
+    else:
+        assert [hybrid.refine(toy_task(1), context).tokens for _ in range(2)] == [700, 0]
+    assert model.asked == ["refine"]
 
 
 def test_the_budget_of_one_job_is_not_that_of_another(toy_task: Callable[..., KernelTask]) -> None:

@@ -6,9 +6,18 @@ named moves of the schedule. Without an endpoint or tokens the schedule proposer
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from attrs import define, evolve, field
 
-from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposalsExhausted, ProposerError
+from evokernel_core.domain.errors import (
+    BudgetExhausted,
+    EndpointError,
+    NothingToGain,
+    ProposalsExhausted,
+    ProposerError,
+)
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
@@ -20,7 +29,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProp
 @define
 class HybridProposer:
     """``gone`` says why the model is no longer asked, empty while it is; ``spent`` the same of jobs whose
-    budget is used up."""
+    budget is used up, or of which the model said that nothing is to gain."""
 
     schedule: MoveProposer
     model: Proposer
@@ -41,12 +50,16 @@ class HybridProposer:
         if not self._why_gone(context) and self._comes_first(task, context, experience):
             try:
                 return self._credited(self._ask("refine", task, context, None), experience)
-            except (BudgetExhausted, EndpointError):
-                return self.schedule.refine(task, context)
+            except (BudgetExhausted, EndpointError, NothingToGain) as gone:
+                return _paid(partial(self.schedule.refine, task, context), gone.tokens)
         try:
             return self.schedule.refine(task, context)
         except ProposalsExhausted as error:
-            return self._credited(self._ask("refine", task, context, error), experience)
+            try:
+                return self._credited(self._ask("refine", task, context, error), experience)
+            except NothingToGain as gone:  # other kernels may still be refined by the schedule
+                error.tokens = gone.tokens
+                raise error from gone
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The schedule's open moves and, while it can be asked, the model."""
@@ -67,7 +80,7 @@ class HybridProposer:
             raise otherwise or ProposalsExhausted(why)
         try:
             return self.model.refine(task, context) if method == "refine" else self.model.draft(task, context)
-        except BudgetExhausted as error:
+        except (BudgetExhausted, NothingToGain) as error:
             self.spent[context.job] = error.sentence
             raise
         except EndpointError as error:
@@ -81,6 +94,16 @@ class HybridProposer:
         used = tuple(dict.fromkeys((*proposal.used, experience.id)))
         others = tuple(self._credited(other, experience) for other in proposal.others)
         return evolve(proposal, used=used, learned=(*proposal.learned, experience), others=others)
+
+
+def _paid(propose: Callable[[], Proposal], tokens: int) -> Proposal:
+    """A proposal, or its error, with what was paid before for no kernel."""
+    try:
+        proposal = propose()
+    except ProposerError as error:
+        error.tokens += tokens
+        raise
+    return evolve(proposal, tokens=proposal.tokens + tokens)
 
 
 def model_practice(start: Candidate | None) -> Experience:

@@ -81,7 +81,7 @@ def _prompt(
     device, knowledge = author.device, load_knowledge(author.target.name)
     privacy, kind = Privacy(task), knowledge.kind_of(task, device)
     main, common = main_file(author.target.name), knowledge.common(kind, device)
-    start, failed = context.start, _last_failure(context.children)
+    start, failed = context.start, last_failure(context.children)
     files = [privacy.files(choice.source, author) for choice in (start, failed) if choice]
     latency = start.verdict.latency if start else None
     further = knowledge.further(task, kind, latency, [file.files[main] for file in files], device)
@@ -128,7 +128,7 @@ def _feedback(text: str, failed: Candidate | None, privacy: Privacy) -> str:
     return privacy.verdict(text, failed.source, failed.verdict)
 
 
-def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
+def last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
     """The latest attempt, if it failed: the one to repair."""
     last = children[-1] if children else None
     if last is None or last.verdict.feasible or last.verdict.is_slower:
