@@ -4,6 +4,7 @@ first, and from the memory the code that gained."""
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,7 @@ from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, source_o
 from evokernel_core.targets.ascendc.knowledge.prompting import system_message
 from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
+from evokernel_core.verifier.gates import mixture
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import captured
@@ -170,6 +172,41 @@ def test_a_prompt_names_units_limits_and_a_kernel_of_its_kind(
 
 
 # -- constant parts first -------------------------------------------------------------------------
+
+
+def test_what_is_compared_is_told_by_classes(
+    tasks: Mapping[str, KernelTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of the verifier's own table: no shares of it, no seeds and no single sizes."""
+    task = tasks["softmax_rows"]
+    question = draft(task).messages[1]["content"]
+    said = [line for line in question.splitlines() if "that are compared, among others: " in line]
+    assert "odd above 64" in said[0] and "structured, sorted or constant rows" in said[1]
+    for each in mixture.CLASSES:
+        told = any(f"{each.name};" in f"{line.rstrip('.')};" for line in said)
+        assert told == (each.is_told and each.applies(task))
+    assert not re.search(r"0\.\d|%|seed|\b100\b", " ".join(said))
+    for symbol in task.symbols:
+        assert f" = {symbol.size} when timed; any " in question
+        assert f" to {max(symbol.size, 17)} must work" in question
+    assert "may return false only where a size is beyond its range" in question
+    other = evolve(mixture.CLASSES[-1], name="of another class")
+    monkeypatch.setattr(mixture, "CLASSES", (*mixture.CLASSES, other))
+    assert "; of another class." in draft(task).messages[1]["content"]
+    fixed = evolve(task, symbols=(), graph=Graph((), (), ()))
+    assert mixture.told(fixed)[0] == ()
+
+
+def test_what_pytorch_and_a_launch_take_is_told(tasks: Mapping[str, KernelTask]) -> None:
+    for name, units in UNITS.items():
+        task, author = tasks[name], ascendc(CHIP)
+        question, baseline = draft(task).messages[1]["content"], author.baseline(task)
+        assert f"PyTorch's own operations take {baseline.us:.1f} us, {baseline.word.value}" in question
+        assert baseline.source in question
+        assert baseline.source or f"would be {baseline.low_us:.1f} to {baseline.high_us:.1f}" in question
+        blocks = CHIP.aiv if units is Cores.VECTOR else CHIP.aic
+        cost = CHIP.launch_of(3 * blocks if units is Cores.BOTH else blocks)
+        assert f", and a launch {cost:.1f} us more on {blocks} blocks." in question
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
 from evokernel_core.targets import load_knowledge
 from evokernel_core.targets.sources import main_file
 from evokernel_core.templates import text_environment
+from evokernel_core.verifier.gates.cases import SMALL
+from evokernel_core.verifier.gates.mixture import told
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
@@ -87,8 +89,16 @@ def _prompt(
     further = knowledge.further(task, kind, latency, [file.files[main] for file in files], device)
     items = _items(context, further, common)
     ours = {item.id for item in items} - {experience.id for experience in context.experiences}
+    blocks = latency.block_dim if latency else knowledge.most_blocks(kind, device)
+    drawn_sizes, drawn_values = told(task)
     values = {
         "common": common_part(common),
+        "launch_blocks": blocks,
+        "launch_us": knowledge.launch_us(kind, blocks, device),
+        "eager": author.baseline(task),
+        "drawn_sizes": drawn_sizes,
+        "drawn_values": drawn_values,
+        "always": max(SMALL),
         "task": describe_task(task) | {"bound_us": author.least_us(task)},
         "items": [
             _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)

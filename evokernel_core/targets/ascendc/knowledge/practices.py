@@ -35,7 +35,15 @@ _CONSTANT = re.compile(r"\{([a-z][\w.]*)\}")
 
 def with_constants(text: str, chip: Chip) -> str:
     """A text with a chip's constants in the places of their names (``{mte.load_latency_cycles}``)."""
-    return _CONSTANT.sub(lambda found: f"{attrgetter(found[1])(chip):g}", text)
+    return _CONSTANT.sub(lambda found: f"{figure(chip, found[1]):g}", text)
+
+
+def figure(chip: Chip, name: str) -> float:
+    """A constant of a chip: a field, or one that its file has for the twin alone. Raises KeyError."""
+    try:
+        return float(attrgetter(name)(chip))
+    except AttributeError:
+        return chip.constants[name]
 
 
 @frozen
