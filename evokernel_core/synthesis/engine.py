@@ -384,6 +384,8 @@ class _Run:
                     self.librarian.context(self.search, step.start),
                     away_from=step.away_from,
                     attempts_left=self.search.budget - self.search.spent - len(self.flight),
+                    budget=self.search.budget,
+                    history=tuple(self.search.history),
                     cancelled=self.cancelled,
                 )
                 ask = proposer.refine if context.start else proposer.draft
