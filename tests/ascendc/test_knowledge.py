@@ -306,6 +306,10 @@ BOUND = (
     (latency(100, (("S", 80.0),)), ("S",)),
     (latency(100, (("MTE2", 30.0), ("V", 28.0))), ("MTE2", "overlap")),
     (latency(100, (("V", 80.0),), balance=0.5), ("imbalance", "V")),
+    (latency(100, (("V", 80.0),), balance=0.5, blocks=24), ("V",)),
+    (latency(100, (("V", 80.0),), balance=0.25, blocks=24), ("imbalance", "V")),
+    (latency(100, (("M", 80.0),), balance=0.5, blocks=12), ("M",)),
+    (latency(100, (("M", 80.0),), balance=0.5, blocks=24), ("imbalance", "M")),
     (latency(10, (("V", 1.9),)), ("launch", "V")),
     (latency(10, (), blocks=1), ()),
 )
