@@ -159,7 +159,9 @@ def test_only_the_spec_of_the_op_leaves(serve: Serve) -> None:
         task_id="secret",
     )
     failed = candidate("// mine\n", None, "/home/zoe/secret-project/op_kernel.cpp:3: no FastScale")
-    context = Context((lesson,), None, (failed,), "In /home/zoe/secret-project/op_kernel.cpp:3: no FastScale")
+    context = Context(
+        (lesson,), None, (failed,), feedback="In /home/zoe/secret-project/op_kernel.cpp:3: no FastScale"
+    )
     proposer.draft(scale_add("SecretModel_attention"), context)
     sent = json.dumps(endpoint.requests)
     for word in ("ecret", "batch", "zoe", "/home"):
