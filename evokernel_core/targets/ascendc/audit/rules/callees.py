@@ -80,6 +80,6 @@ def _foreign(name: str, file: str) -> Sentence:
         return Sentence(
             "{name}() is none of the functions that the tiling may call: {known}; use one of these.",
             name=name,
-            known=", ".join(sorted(TILING_FUNCTIONS)),
+            known=", ".join(f"{known}()" for known in sorted(TILING_FUNCTIONS)),
         )
     return Sentence("{name}() is not AscendC's nor the kernel's own; do without it.", name=name)
