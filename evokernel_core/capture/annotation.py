@@ -21,6 +21,8 @@ _SHORT_NAMES = {
 COMMENT = re.compile(r"#\s*evokernel:\s*(?P<values>.*\S)")
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+\d*)\s*\[(?P<sizes>[\d\s,_]*)\]")
 _ARGUMENT = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*")
+_UNSEPARATED = re.compile(r"[^\s,\[\](){}'\"]+\s+(?P<next>[^\W\d]\w*\s*=[^=].*)")
+"""A bare value with the next argument right behind it."""
 
 
 @frozen
@@ -43,11 +45,12 @@ def parse_annotation(values: str) -> dict[str, TensorShape | Any]:
         tensor = _TENSOR.match(rest)
         if tensor:
             result[match["name"]] = _tensor(tensor, values)
-            rest = rest[tensor.end() :]
+            after = rest[tensor.end() :]
         else:
-            literal, rest = _literal(rest, values)
+            literal, after = _literal(rest, values)
             result[match["name"]] = literal
-        rest = _after_comma(rest, values)
+        said = f"{match['name']}={rest[: len(rest) - len(after)].strip()}"
+        rest = _after_comma(after, said)
     return result
 
 
@@ -67,14 +70,35 @@ def _literal(rest: str, values: str) -> tuple[Any, str]:
             return ast.literal_eval(rest[:end].strip()), rest[end:]
         except (ValueError, SyntaxError):
             continue
+    if missing := _UNSEPARATED.match(rest):
+        raise _no_comma(missing["next"])
     raise _malformed(values, rest)
 
 
-def _after_comma(rest: str, values: str) -> str:
+def _after_comma(rest: str, said: str) -> str:
+    """What follows the comma behind an argument, which the comment puts as ``said``."""
     rest = rest.strip()
     if rest and not rest.startswith(","):
-        raise _malformed(values, rest)
+        if _ARGUMENT.match(rest):
+            raise _no_comma(rest)
+        raise ShapesNeeded(
+            "The shape comment has '{where}' behind {said}, which it cannot say: it gives a dtype and sizes, "
+            "or a value; leave that out.",
+            where=_part(rest),
+            said=said,
+        )
     return rest[1:]
+
+
+def _no_comma(rest: str) -> ShapesNeeded:
+    return ShapesNeeded(
+        "The shape comment has no comma before '{where}': put one between two arguments.", where=_part(rest)
+    )
+
+
+def _part(rest: str) -> str:
+    """The part of the comment that is meant, up to its next comma outside brackets."""
+    return re.split(r",(?![^\[\]]*\])", rest.strip())[0].strip()[:40]
 
 
 def _malformed(values: str, where: str) -> ShapesNeeded:

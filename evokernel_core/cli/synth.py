@@ -16,12 +16,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from evokernel_core.cli.ending import Ending
 from evokernel_core.cli.options import settings_from, synthesis_options
 from evokernel_core.cli.tables import add_row, column, figure, print_table
 from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.settings import ProposerName
 from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.installing import Package
@@ -91,7 +93,11 @@ class Row:
     help="List all that can be chosen, and why there is no more; write nothing.",
 )
 @click.option(
-    "--preview", "only", flag_value="preview", help="Print what a model would be asked, and ask nothing."
+    "--preview",
+    "only",
+    flag_value="preview",
+    help="Print what a model would be asked, with its tokens, and ask nothing; --json prints the exact "
+    "request.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
@@ -107,6 +113,10 @@ def command(
     """Write and verify kernels for the PyTorch code of FILE."""
     file = file.absolute()
     settings = evolve(settings_from(options), programs=programs)
+    readable = only == "preview" and not as_json
+    if readable and not (settings.endpoint.base_url and settings.endpoint.model):
+        settings = evolve(settings, proposer=ProposerName.SCHEDULE)  # the question needs no endpoint
+    ending = Ending()
     with Session(settings, file.parent) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
@@ -117,15 +127,20 @@ def command(
             if only == "plan":
                 rows = [_planned(session, offer) for offer in offers if _on(offer.region, line)]
             elif only == "preview":
-                _preview(session, _chosen(offers, line))
+                _preview(session, _chosen(offers, line), readable=readable)
                 return
             else:
-                run = _CommandRun(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
-                rows = run.rows(_chosen(offers, line))
+                named = bool(symbol or line)
+                run = _CommandRun(session, file, apply_, by_name=named, quiet=as_json, ending=ending)
+                with ending:
+                    rows = run.rows(_chosen(offers, line))
     if as_json:
         say(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
         _print(file, rows)
+    if ending.asked:
+        say("evokernel: ended before its budget was used; what was done until then is above.", err=True)
+        sys.exit(ENDED)
     complaint = _complaint(_asked(file, symbol, line), rows)
     if complaint:
         say(f"evokernel: {complaint}", err=True)
@@ -140,11 +155,11 @@ def _chosen(offers: Iterable[Offer], line: int | None) -> tuple[Offer, ...]:
     return chosen or choose(offer for offer in offers if _on(offer.region, line))
 
 
-def _preview(session: Session, offers: Iterable[Offer]) -> None:
-    """Prints the request of each region, exactly as it would be sent."""
+def _preview(session: Session, offers: Iterable[Offer], *, readable: bool) -> None:
+    """Prints the question about each region as text, or its request exactly as it would be sent."""
     for offer in offers:
         if offer.region.task is not None:
-            say(session.preview(offer.region))
+            say((session.readable_preview if readable else session.preview)(offer.region))
 
 
 def _on(region: Region, line: int | None) -> bool:
@@ -175,18 +190,22 @@ def _placed(row: Row) -> str:
     return row.reason if row.reason.startswith("Line ") else f"line {row.line}: {row.reason}"
 
 
+ENDED = 130
+"""Exit status of a run that was ended by a signal, as shells have it."""
 _LINE = re.compile(r"^Line \d+ ")
 
 
 @frozen
 class _CommandRun:
-    """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted."""
+    """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted. Once
+    ``ending`` was asked for, nothing more begins and the file stays as it is."""
 
     session: Session
     file: Path
     apply: bool
     by_name: bool
     quiet: bool
+    ending: Ending
 
     def rows(self, offers: Iterable[Offer]) -> list[Row]:
         """One row per region. Edits are made from the end, so that spans stay true. Where a program cannot
@@ -195,7 +214,7 @@ class _CommandRun:
         results: list[tuple[Region, Candidate]] = []
         waiting = list(offers)
         with _progress(self.quiet) as progress:
-            while waiting:
+            while waiting and not self.ending.asked:
                 offer = waiting.pop(0)
                 row, best = self._solve(offer.region, progress)
                 rows[row.id] = row
@@ -221,7 +240,9 @@ class _CommandRun:
             progress.update(bar, completed=event.n, best=best)
 
         try:
-            result = self.session.synthesise(region, budget, on_attempt=advance)
+            result = self.session.synthesise(
+                region, budget, on_attempt=advance, cancelled=lambda: self.ending.asked
+            )
         except VerifierUnavailable:
             raise
         except VerifierError as error:  # this region could not be judged; others may
@@ -236,7 +257,7 @@ class _CommandRun:
             return row
         try:
             with contained("putting its kernel in place", region.span.line):
-                place = self.session.apply if self.apply else self._stage
+                place = self.session.apply if self.apply and not self.ending.asked else self._stage
                 package = place(self.file, region, best)
                 if package.backup:
                     click.echo(

@@ -55,5 +55,11 @@ class Knowledge(Protocol):
         """What helps where something binds (as ``latency`` says it of the kernel to refine), and what a task
         and the texts of ``kernels`` need beside what is common."""
 
+    def most_blocks(self, kind: Any, device: Device) -> int:
+        """The blocks of a launch that keeps all workers busy."""
+
+    def launch_us(self, kind: Any, blocks: int, device: Device) -> float:
+        """Modelled microseconds that a launch of so many blocks costs before any work."""
+
     def shipped(self, device: Device) -> tuple[Shipped, ...]:
         """All that can be looked up."""

@@ -19,6 +19,8 @@
     ├── ProposerError           a proposer could not write a kernel
     │   ├── BudgetExhausted     no token or attempt is left
     │   ├── ProposalsExhausted  the proposer has nothing new left to try
+    │   ├── NothingToGain       the model says that a kernel cannot be made faster
+    │   ├── AnswerUnreadable    the model's answer is cut off, empty or not in the format asked for
     │   └── EndpointError       the model endpoint refused, timed out or broke the protocol
     ├── StoreError              the memory database cannot be read or written
     ├── KeyringUnavailable      the system's keyring is missing, locked or silent
@@ -128,9 +130,11 @@ class VerifierUnavailable(VerifierError):
 
 
 class ProposerError(EvoKernelError):
-    """A proposer could not write a kernel; ``exhausted`` says that asking again is no use."""
+    """A proposer could not write a kernel; ``exhausted`` says that asking again is no use, ``tokens`` are
+    those that a model was paid for it."""
 
     exhausted = False
+    tokens = 0
 
 
 class BudgetExhausted(ProposerError):
@@ -143,6 +147,14 @@ class ProposalsExhausted(ProposerError):
     """The proposer has nothing new left to try from where it stands."""
 
     exhausted = True
+
+
+class NothingToGain(ProposerError):
+    """The model says that nothing is to gain; what is there is its result, and no failure."""
+
+
+class AnswerUnreadable(ProposerError):
+    """A model's answer that is cut off, empty or not in the format that was asked for."""
 
 
 class EndpointError(ProposerError):

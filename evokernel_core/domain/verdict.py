@@ -135,6 +135,13 @@ class Latency:
         return self.baseline.word if self.baseline else LatencySource.MODELLED
 
 
+def evenness(latency: Latency, cores: int) -> float:
+    """The mean time of the cores that a launch uses, as a share of the slowest one's; ``cores`` is how many
+    there are."""
+    used = min(max(1, latency.block_dim), cores)
+    return min(1.0, latency.balance * cores / used)
+
+
 @frozen
 class Verdict:
     """The gates in order up to the first failure. ``verifier`` names who spoke (``twin 0.1.0``,

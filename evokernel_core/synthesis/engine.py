@@ -24,6 +24,7 @@ from evokernel_core.domain.errors import (
     BudgetExhausted,
     EndpointError,
     InternalError,
+    NothingToGain,
     ProposerError,
     VerifierError,
 )
@@ -46,8 +47,8 @@ from evokernel_core.verifier.base import Verifier, never
 
 MAX_EMPTY = 3
 """Consecutive attempts without a kernel after which the run ends."""
-FATAL = (BudgetExhausted, EndpointError)
-"""Errors of a proposer after which asking again is no use on this run."""
+FATAL = (BudgetExhausted, EndpointError, NothingToGain)
+"""What a proposer raises after which asking again is no use on this run."""
 
 
 class Status(StrEnum):
@@ -383,6 +384,8 @@ class _Run:
                     self.librarian.context(self.search, step.start),
                     away_from=step.away_from,
                     attempts_left=self.search.budget - self.search.spent - len(self.flight),
+                    budget=self.search.budget,
+                    history=tuple(self.search.history),
                     cancelled=self.cancelled,
                 )
                 ask = proposer.refine if context.start else proposer.draft
@@ -405,6 +408,8 @@ class _Run:
     def _no_kernel(self, error: ProposerError, start: Candidate | None) -> None:
         """An exhausted start point costs nothing; an answer without a kernel costs an attempt, one that
         nobody waits for any more none."""
+        if self.cancelled() or error.exhausted or isinstance(error, FATAL):
+            self.search.tokens += error.tokens
         if self.cancelled():
             return
         if isinstance(error, FATAL):
@@ -415,13 +420,13 @@ class _Run:
             if start is None and not self.search.spent:  # then this is all there is to say
                 self.search.feedback = self.search.feedback or error.sentence
         else:
-            finish = partial(self._record_nothing, error.sentence, start)
-            self.flight.add(Attempt(finish, is_empty=True))
+            finish = partial(self._record_nothing, error, start)
+            self.flight.add(Attempt(finish, error.tokens, is_empty=True))
 
-    def _record_nothing(self, why: Sentence, start: Candidate | None) -> Sentence:
-        parent = start.source.source_id if start else ""
-        self._recorder().nothing(self.search.spent + 1, _stage(start), parent, why)
-        return self._empty(why, start, 0)
+    def _record_nothing(self, error: ProposerError, start: Candidate | None) -> Sentence:
+        why, parent = error.sentence, start.source.source_id if start else ""
+        self._recorder().nothing(self.search.spent + 1, _stage(start), parent, why, error.tokens)
+        return self._empty(why, start, error.tokens)
 
     def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None) -> Sentence:
         """A text that differs from a judged kernel in nothing that the compiler sees costs an attempt, and is
@@ -436,7 +441,11 @@ class _Run:
         self.search.feedback = why
         self.empty += 1
         self._announce(None, _stage(start), tokens)
-        return why if self.empty >= MAX_EMPTY else Sentence()
+        if self.empty < MAX_EMPTY:
+            return Sentence()
+        return Sentence(
+            "{count} answers in a row gave no new kernel; the last: {why}", count=self.empty, why=why
+        )
 
     def _recorder(self) -> Recorder:
         engine = self.engine

@@ -78,9 +78,10 @@ class Recorder:
                 )
             )
 
-    def nothing(self, n: int, stage: Stage, parent: str, feedback: str) -> None:
-        """An attempt in which the proposer gave no kernel."""
-        self.memory.record_attempt(self._row(n, stage, parent, -1.0, feedback=feedback), ())
+    def nothing(self, n: int, stage: Stage, parent: str, feedback: str, tokens: int = 0) -> None:
+        """An attempt in which the proposer gave no kernel; ``tokens`` were paid for it."""
+        row = self._row(n, stage, parent, -1.0, tokens=tokens, feedback=feedback)
+        self.memory.record_attempt(row, ())
 
     def _keep(
         self, n: int, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, tokens: int

@@ -227,6 +227,14 @@ class Session:
         task = task_of(region)
         return model.preview(task, self.engine().next_context(task))
 
+    def readable_preview(self, region: Region) -> str:
+        """The same question as text with its tokens, also where no endpoint is named yet."""
+        from evokernel_core.synthesis.proposers.llm_question import asked, readable
+
+        task, endpoint = task_of(region), self.settings.endpoint
+        context = self.engine().next_context(task)
+        return readable(asked(task, context, self.author, endpoint).question, endpoint)
+
     def synthesise(
         self,
         region: Region,

@@ -35,7 +35,8 @@ def overhead_of(chip: Chip, latency_us: float, cores: int) -> Overhead:
 def bottleneck_words(counted: Mapping[str, Any], overhead: Overhead = Overhead()) -> Sentence:
     """``counted`` is what ``time/bottleneck.cpp`` writes; "" where it is empty.
 
-    As in "MTE2-bound: 81 % busy; V idle 64 % waiting for copies of 2.0 KB, below the efficient 16 KB." A pipe
+    As in "MTE2-bound: 81 % busy; V idle 64 % waiting for copies of 2.0 KB, below the efficient 16 KB." What a
+    core takes before its first instruction is no waiting for the scalar unit. A pipe
     that is busy for less than the launch takes, or than it waits to be issued, binds nothing.
     """
     if not counted:
@@ -64,8 +65,9 @@ def _facts(counted: Mapping[str, Any], overhead: Overhead) -> Iterator[Sentence]
             idle=f"{to_issue:.0f}",
             **told,
         )
-    elif "for" in counted:
-        waiting = {"idle": int(counted["idle"]), "cause": _cause(counted)}
+    elif "for" in counted and (counted["for"] != _SCALAR or to_issue >= 1):
+        idle = int(to_issue if counted["for"] == _SCALAR else counted["idle"])
+        waiting = {"idle": idle, "cause": _cause(counted)}
         yield Sentence("{pipe}-bound: {busy} % busy, idle {idle} % waiting for {cause}", **told, **waiting)
     else:
         yield Sentence("{pipe}-bound: {busy} % busy", **told)

@@ -21,6 +21,7 @@ from evokernel_core.hardware.ascend.api import api_rows
 from evokernel_core.hardware.ascend.api.rows import UNITS
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.memory.experiences import experience_id
+from evokernel_core.targets.ascendc.audit.rules.callees import TILING_FUNCTIONS
 from evokernel_core.targets.ascendc.author import initial, launched, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
@@ -33,11 +34,20 @@ from evokernel_core.targets.ascendc.knowledge import (
     further_cards,
     kind_of,
     practices_for,
+    prompting,
     rules,
 )
 from evokernel_core.targets.ascendc.knowledge.cards import Card, used_cards
-from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, nearest, source_of, typical_tasks
+from evokernel_core.targets.ascendc.knowledge.exemplars import (
+    Typical,
+    exemplar,
+    nearest,
+    simplified,
+    source_of,
+    typical_tasks,
+)
 from evokernel_core.targets.ascendc.knowledge.practices import BINDINGS, practices
+from evokernel_core.targets.ascendc.knowledge.prompting import system_message
 from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.lexer import CppTokenKind as TokenKind
 from evokernel_core.twin.lexer import tokenize
@@ -161,6 +171,9 @@ def test_a_card_says_what_the_table_says(title: str, said: str) -> None:
         ("Cast: conversions", "int32_t->half takes its scale from SetDeqScale"),
         ("GlobalTensor: addressing", "in a mixed kernel a vector core's counts to twice GetBlockNum()"),
         ("GlobalTensor: addressing", "data cache of 32 KB, in lines of 64 bytes"),
+        ("Fill: ", "in L0A and L0B it runs on MTE1 and a block is a fractal of 512 bytes"),
+        ("DataCopy with Nd2NzParams", "Cost: by bytes, rows and copies."),
+        ("Waits by hand", "ids go to 7;"),
     ],
 )
 def test_a_card_says_what_the_documentation_says_beside_the_table(title: str, said: str) -> None:
@@ -215,6 +228,34 @@ def test_a_task_of_no_family_is_of_the_cores_of_its_operations() -> None:
     assert kind_of(mixed, CHIP) == KernelKind("", Cores.BOTH, Cores.BOTH)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("if (1 < 1 || a < 1 || 1 < 1 || b < 1) {", "if (a < 1 || b < 1) {"),
+        ("if (a < 1 || 1 < 1) {", "if (a < 1) {"),
+        ("{rows, static_cast<uint32_t>((w - w) * sizeof(half)), 0}", "{rows, 0, 0}"),
+        ("(width - width) * sizeof(float), 1", "0, 1"),
+        ("SetFlag<E>(SLAB_EVENTS + 0);", "SetFlag<E>(SLAB_EVENTS);"),
+        ("if (rows * 16 < 16 || a || b * 2 < 2) {", "if (rows * 16 < 16 || a || b * 2 < 2) {"),
+        (
+            "(w - v) * sizeof(half) + 0.5f, 11 < 1 || 1 < 10 || a",
+            "(w - v) * sizeof(half) + 0.5f, 11 < 1 || 1 < 10 || a",
+        ),
+    ],
+)
+def test_what_says_nothing_is_left_out_of_an_exemplar(text: str, shown: str) -> None:
+    assert simplified(text) == shown
+
+
+@pytest.mark.parametrize("typical", typical_tasks(), ids=lambda typical: typical.name)
+def test_an_exemplar_has_no_leftovers_and_says_where_it_is_narrow(typical: Typical) -> None:
+    body = exemplar(typical, CHIP).body
+    assert not re.search(r"(?:\(|\|\| )(\w+) (?:-|<) \1(?:\)| \|\|)", body)
+    assert ("Repeats and repeat strides are uint8_t, 255 at most" in body) == (
+        "static_cast<uint8_t>(" in source_of(typical, CHIP).files[KERNEL]
+    )
+
+
 def test_common_knowledge_ends_with_the_exemplar() -> None:
     *_, last = known = common_knowledge(kind_of(task("aten.relu.default"), CHIP), CHIP)
     assert last.kind is ExperienceKind.EXEMPLAR and "GM_ADDR" in last.body
@@ -265,6 +306,10 @@ BOUND = (
     (latency(100, (("S", 80.0),)), ("S",)),
     (latency(100, (("MTE2", 30.0), ("V", 28.0))), ("MTE2", "overlap")),
     (latency(100, (("V", 80.0),), balance=0.5), ("imbalance", "V")),
+    (latency(100, (("V", 80.0),), balance=0.5, blocks=24), ("V",)),
+    (latency(100, (("V", 80.0),), balance=0.25, blocks=24), ("imbalance", "V")),
+    (latency(100, (("M", 80.0),), balance=0.5, blocks=12), ("M",)),
+    (latency(100, (("M", 80.0),), balance=0.5, blocks=24), ("imbalance", "M")),
     (latency(10, (("V", 1.9),)), ("launch", "V")),
     (latency(10, (), blocks=1), ()),
 )
@@ -296,6 +341,75 @@ def test_practices_name_the_chip_that_is_asked_about() -> None:
     slow: Chip = evolve(CHIP, launch=evolve(CHIP.launch, launch_us=77.0))
     (item,) = practices_for(["launch"], Cores.VECTOR, slow)
     assert "A launch takes 77 us" in item.body
+
+
+def words_of(units: Cores, chip: Chip) -> str:
+    """All that is told of such cores in general: the system message, rules and practices."""
+    items = (*rules(units, chip), *practices_for(BINDINGS, units, chip))
+    return "\n".join([system_message(units, chip, structured=True), *(item.body for item in items)])
+
+
+FIGURES = {
+    Cores.VECTOR: """mte.load_latency_cycles mte.load_bytes_per_cycle mte.store_bytes_per_cycle
+        mte.min_copy_cycles
+        mte.min_burst_cycles mte.aligned_bytes gm.requests_per_cycle gm.same_address_cost gm.hbm_achieved_gbps
+        gm.l2_gbps launch.launch_us launch.per_block_us launch.start_us scalar.issue_cycles
+        scalar.local_access_cycles vector.startup_cycles vector.startup_transcendental_cycles
+        vector.read_write_conflict_cycles vector.bank_bytes""",
+    Cores.CUBE: """mte.load_latency_cycles mte.cube_load_hit_bytes_per_cycle mte.aligned_bytes
+        gm.requests_per_cycle
+        gm.same_address_cost gm.hbm_achieved_gbps launch.launch_us launch.per_block_us launch.start_us
+        scalar.issue_cycles cube.mmad_overhead_cycles cube.mmad_latency_cycles cube.l1_l0a_bytes_per_cycle
+        cube.l1_l0b_bytes_per_cycle cube.fixpipe_overhead_cycles cube.load_overhead_cycles memory.l1_bytes""",
+    Cores.BOTH: "sync.cross_core_cycles sync.sync_all_cycles gm.requests_per_cycle vector.startup_cycles",
+}
+
+
+@pytest.mark.parametrize(
+    ("units", "name"), [(units, name) for units, names in FIGURES.items() for name in names.split()]
+)
+def test_a_figure_that_is_told_is_that_of_the_chip_file(units: Cores, name: str) -> None:
+    section, _, field = name.partition(".")
+    part = getattr(CHIP, section)
+    number = getattr(part, field)
+    other = evolve(CHIP, **{section: evolve(part, **{field: type(number)(3 * number)})})
+    assert words_of(units, other) != words_of(units, CHIP)
+
+
+@pytest.mark.parametrize("units", Cores)
+def test_the_functions_of_a_tiling_are_those_that_the_audit_lets_pass(
+    units: Cores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"may call {', '.join(sorted(TILING_FUNCTIONS))} (" in words_of(units, CHIP)
+    monkeypatch.setattr(prompting, "TILING_FUNCTIONS", frozenset({"fma", "min"}))
+    assert "may call fma, min (" in words_of(units, CHIP)
+
+
+def test_what_is_told_of_cube_cores_alone_is_none_of_a_unified_buffer() -> None:
+    told = words_of(Cores.CUBE, CHIP)
+    for word in ("in UB", "into UB", "DataCopyPad with", "Brcb", "GetValue of"):
+        assert word not in told
+    assert all(item.body for item in practices_for(["S", "MTE2", "M", "MTE1", "FIX"], Cores.CUBE, CHIP))
+
+
+@pytest.mark.parametrize("units", Cores)
+def test_all_cards_of_such_cores_are_listed(units: Cores) -> None:
+    told = system_message(units, CHIP, structured=True)
+    for card in cards():
+        name = card.experience.title if card.is_topic else f" {card.rows[0]}"
+        assert units not in card.cores or name in told
+
+
+@pytest.mark.parametrize(("units", "blocks"), [(Cores.VECTOR, 48), (Cores.CUBE, 24), (Cores.BOTH, 72)])
+def test_what_a_launch_on_all_cores_costs_is_told(units: Cores, blocks: int) -> None:
+    assert f"for each block{', three of them' if units is Cores.BOTH else ''}" in words_of(units, CHIP)
+    assert f": {CHIP.launch_of(blocks):.1f} us on all cores." in words_of(units, CHIP)
+
+
+def test_how_memory_is_shared_is_told() -> None:
+    told = words_of(Cores.VECTOR, CHIP)
+    assert "One core reads at most 59 GB/s of it, so that 25 cores fill it" in told
+    assert "requests of at most 512 bytes" in told
 
 
 def test_costs_of_copies_and_of_scalar_accesses_are_those_of_the_chip() -> None:

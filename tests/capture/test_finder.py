@@ -177,12 +177,29 @@ def test_annotations_parse(values: str, expected: dict[str, object]) -> None:
     assert parse_annotation(values) == expected
 
 
-@pytest.mark.parametrize(
-    "values", ["x", "x=", "x=f16[32", "x=f99[3]", "x=f16[3] y=f16[3]", "x=f16[-1]", "3=f16[1]"]
-)
+@pytest.mark.parametrize("values", ["x", "x=", "x=f16[32", "x=f99[3]", "x=f16[-1]", "3=f16[1]"])
 def test_malformed_annotations_say_where(values: str) -> None:
     with pytest.raises(ShapesNeeded, match="does not parse at"):
         parse_annotation(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "part"),
+    [
+        ("a=f16[2,3] b=f16[3,4]", "no comma before 'b=f16[3,4]'"),
+        ("a=f16[2] b=f16[3], c=2", "no comma before 'b=f16[3]'"),
+        ("a=2 b=f16[3,4]", "no comma before 'b=f16[3,4]'"),
+        ("x=f16[4], a=0.5 flag=True", "no comma before 'flag=True'"),
+        ("y=i64[2048]<5000", "'<5000' behind y=i64[2048]"),
+        ("x=f16[4], y=i64[2048] in [0, 5000)", "'in [0' behind y=i64[2048]"),
+        ("y=i64[2048]!, z=f32[2]", "'!' behind y=i64[2048]"),
+    ],
+)
+def test_a_comment_that_says_too_much_names_the_part(values: str, part: str) -> None:
+    with pytest.raises(ShapesNeeded) as raised:
+        parse_annotation(values)
+    assert part in str(raised.value)
+    assert str(raised.value).endswith(".")
 
 
 def test_long_runs_of_comments_change_nothing() -> None:

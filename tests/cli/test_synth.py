@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -210,13 +211,22 @@ def test_a_kernel_has_to_beat_the_vendors_operator(tmp_path: Path) -> None:
 def test_what_a_model_would_be_asked_is_printed_and_not_sent(model: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     nowhere = ("--proposer", "hybrid", "--model-url", "http://127.0.0.1:9/v1", "--model", "none")
-    done = run(home, "synth", model, "--preview", *nowhere)
-    assert done.returncode == 0, done.stderr
-    body = json.loads(done.stdout)
-    question = body["messages"][1]["content"]
+    exact = run(home, "synth", model, "--preview", "--json", *nowhere)
+    assert exact.returncode == 0, exact.stderr
+    question = json.loads(exact.stdout)["messages"][1]["content"]
     assert "aten.relu.default(x0)" in question
-    assert not [
-        word for word in ("model.py", "project", "Block.forward", str(tmp_path)) if word in done.stdout
-    ]
-    without = run(home, "synth", model, "--preview")
-    assert without.returncode == 2 and "nothing leaves" in without.stderr
+    named = run(home, "synth", model, "--preview", *nowhere).stdout
+    assert re.match(
+        r"Asked of none at http://127.0.0.1:9/v1: about \d+,\d+ tokens \(estimated\), for one ", named
+    )
+    assert question.strip() in named, "as text, with its line ends"
+    assert re.search(r"^----- user message, about \d+,\d+ tokens -----$", named, re.MULTILINE)
+    without = run(home, "synth", model, "--preview", "--proposer", "llm")
+    assert without.returncode == 0, without.stderr
+    assert without.stdout.startswith("Asked of no model yet at no endpoint yet: about ")
+    names = ("model.py", "project", "Block.forward", str(tmp_path))
+    assert not [word for word in names if word in exact.stdout + named + without.stdout]
+    for none in (("--proposer", "llm"), ()):
+        refused = run(home, "synth", model, "--preview", "--json", *none)
+        assert refused.returncode == 2
+        assert ("needs a model endpoint" if none else "nothing leaves") in refused.stderr

@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, evolve
+from attrs import define, evolve, field
 
-from evokernel_core.domain.errors import EndpointError, ProposalsExhausted, ProposerError, VerifierError
+from evokernel_core.domain.errors import (
+    AnswerUnreadable,
+    BudgetExhausted,
+    EndpointError,
+    NothingToGain,
+    ProposalsExhausted,
+    ProposerError,
+    VerifierError,
+)
 from evokernel_core.domain.experience import ExperienceKind, Stage
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import make_experience
@@ -191,6 +199,50 @@ def test_answers_without_a_kernel_end_the_run(
     result = evolve(engine, proposer=Failing(error)).run(toy_task(1), 30)
     assert (result.status, result.attempts) == (Status.INFEASIBLE, attempts)
     assert str(error) in result.reason
+
+
+@define
+class Spent(Failing):
+    """Asks a model that is paid and gives no kernel, once a draft is there."""
+
+    error: ProposerError
+    tokens: int = 700
+    source: KernelSource = field(factory=lambda: source_of(frozenset()))
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        if context.tried:
+            raise ProposalsExhausted("There is one draft.")
+        return Proposal(self.source, tokens=100)
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:
+        self.error.tokens = self.tokens
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "tokens"),
+    [
+        (ProposerError("The answer held no kernel."), 4, 2200),
+        (AnswerUnreadable("The answer was cut off."), 4, 2200),
+        (EndpointError("The endpoint is away."), 1, 800),
+        (BudgetExhausted("No token is left."), 1, 800),
+        (NothingToGain("The model says that nothing is to gain."), 1, 800),
+        (ProposalsExhausted("Every move was tried."), 1, 800),
+    ],
+)
+def test_every_answer_that_is_paid_for_counts(
+    engine: Engine, memory: Memory, toy_task: MakeTask, error: ProposerError, attempts: int, tokens: int
+) -> None:
+    """What no attempt was made of counts in the run, what one was made of in the memory too."""
+    proposer = Spent(error)
+    seen: list[AttemptEvent] = []
+    result = evolve(engine, proposer=proposer).run(toy_task(1), 30, job_id="job", on_attempt=seen.append)
+    assert result.status is Status.VERIFIED
+    assert (result.attempts, result.tokens) == (attempts, tokens)
+    if not isinstance(error, ProposalsExhausted):
+        assert str(error) in result.reason
+    recorded = sum(attempt.tokens for attempt in memory.attempts(job_id="job"))
+    assert recorded == seen[-1].tokens == (tokens if attempts > 1 else 100)
 
 
 class Several:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 from attrs import define, evolve, field
 
-from evokernel_core.domain.errors import BudgetExhausted, ProposalsExhausted, ProposerError
+from evokernel_core.domain.errors import (
+    BudgetExhausted,
+    EndpointError,
+    NothingToGain,
+    ProposalsExhausted,
+    ProposerError,
+)
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import Verdict
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
+from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
+from evokernel_core.synthesis.proposers.asking import Asking, has_gained
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
 from evokernel_core.synthesis.proposers.hybrid import HybridProposer, model_practice
 from evokernel_core.targets.ascendc.source import ascendc_source
+from tests.synthesis.conftest import EFFECTS, source_of
 
 
-@define
+@define(slots=False)
 class Model:
     """Writes the same kernel again and again until its tokens are spent."""
 
@@ -107,6 +117,29 @@ def test_without_tokens_the_schedule_goes_on(toy_task: Callable[..., KernelTask]
         hybrid.refine(toy_task(1), Context((), START))
 
 
+@pytest.mark.parametrize("empty", [False, True])
+def test_where_the_model_sees_nothing_to_gain_the_schedule_goes_on(
+    toy_task: Callable[..., KernelTask], empty: bool
+) -> None:
+    class Content(Model):
+        def refine(self, task: KernelTask, context: Context) -> Proposal:
+            self.asked.append("refine")
+            error = NothingToGain("The model says that nothing is to gain.")
+            error.tokens = 700
+            raise error
+
+    model = Content()
+    hybrid = HybridProposer(Schedule(MOVE, empty), model)
+    context = Context((ASK, MOVE), START)
+    if empty:
+        with pytest.raises(ProposalsExhausted, match="Every move") as raised:
+            hybrid.refine(toy_task(1), context)
+        assert raised.value.tokens == 700
+    else:
+        assert [hybrid.refine(toy_task(1), context).tokens for _ in range(2)] == [700, 0]
+    assert model.asked == ["refine"]
+
+
 def test_the_budget_of_one_job_is_not_that_of_another(toy_task: Callable[..., KernelTask]) -> None:
     model = Model(answers=0)
     hybrid = HybridProposer(Schedule(MOVE), model)
@@ -129,3 +162,103 @@ def test_both_get_rewards_in_the_engine(engine: Engine, toy_task: Callable[..., 
 def _asked(engine: Engine) -> Experience:
     (found,) = [item for item in engine.memory.experiences() if item.title.startswith("ask the model")]
     return found
+
+
+def verdict(us: float) -> Verdict:
+    latency = Latency(us, LatencySource.MODELLED, "chip", 1, (), "", 1.0, 1.0)
+    return Verdict("t", "s", "v", (GateResult(GateName.COMPILE, GateStatus.PASSED),), latency)
+
+
+# -- in time --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("budget", "kept", "latest", "most"),
+    [(1, 0, None, 0), (2, 1, 1, 1), (3, 2, 1, 2), (4, 2, 2, 2), (6, 2, 2, 3), (8, 2, 3, 4), (30, 2, 10, 15)],
+)
+def test_attempts_are_kept_and_bounded(budget: int, kept: int, latest: int | None, most: int) -> None:
+    """The author gains with each attempt: the model's turn comes with a third of the budget, rounded up."""
+    history = [100.0 * 0.5**n for n in range(budget)]
+    runs = [Asking(budget, used, 0, history[:used]) for used in range(budget)]
+    assert runs[0].kept == kept
+    assert next((run.used for run in runs if run.is_due), None) == latest
+    asked = [asked for asked in range(budget + 1) if Asking(budget, budget - 1, asked).is_open]
+    assert len(asked) == most
+    assert all(Asking(budget, 1, asked, has_gained=True).is_open == (budget > 1) for asked in range(budget))
+    assert [Asking(budget, budget - 1, asked).is_due for asked in range(3)] == [kept > 0, kept > 1, False]
+
+
+@pytest.mark.parametrize(
+    ("history", "is_due"),
+    [
+        ((), False),
+        ((None, None), False),
+        ((100.0,), False),
+        ((None, 100.0), False),
+        ((100.0, 98.5), True),
+        ((100.0, 97.9), False),
+        ((100.0, 90.0, 90.0), True),
+        ((None, 100.0, 50.0, 49.5), True),
+    ],
+)
+def test_a_refinement_that_gains_too_little_asks(history: tuple[float | None, ...], is_due: bool) -> None:
+    assert Asking(30, len(history), 0, history).is_due == is_due
+
+
+@define(slots=False)
+class Writing(Model):
+    """Writes another kernel each time."""
+
+    kernels: tuple[str, ...] = ("split",)
+    """The switches of its kernels, in turn."""
+
+    def _answer(self, what: str) -> Proposal:
+        self.asked.append(what)
+        if len(self.asked) > self.answers:
+            raise EndpointError("The endpoint is away.")
+        known = source_of(frozenset({self.kernels[(len(self.asked) - 1) % len(self.kernels)]}))
+        return Proposal(evolve(known, strategy=Strategy("model")), tokens=100)
+
+
+SLOWER = tuple(name for name, factor in EFFECTS.items() if 1 < factor < math.inf)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 4, 6, 8, 10])
+def test_a_run_asks_in_time(engine: Engine, toy_task: Callable[..., KernelTask], budget: int) -> None:
+    """By half of the budget as long as nothing comes of it."""
+    model = Writing(kernels=SLOWER)
+    hybrid = HybridProposer(engine.proposer, model)  # type: ignore[arg-type]
+    contexts: list[Context] = []
+    model_refine = model.refine
+
+    def refine(task: KernelTask, context: Context) -> Proposal:
+        contexts.append(context)
+        return model_refine(task, context)
+
+    model.refine = refine  # type: ignore[method-assign]
+    evolve(engine, proposer=hybrid).run(toy_task(1), budget, job_id="job")
+    asked = [context.budget - context.attempts_left for context in contexts]
+    assert bool(asked) == (budget > 1)
+    assert not asked or asked[0] <= math.ceil(budget / 3)
+    assert len(asked) <= math.ceil(budget / 2)
+    assert not asked or len(asked) >= min(2, budget - 1)
+
+
+def test_a_model_has_gained_where_it_leads_by_two_percent() -> None:
+    models = Candidate(evolve(source_of(frozenset()), strategy=Strategy("model")), verdict(90.0))
+    others = (
+        Candidate(source_of(frozenset()), verdict(100.0)),
+        Candidate(source_of(frozenset({"a"})), verdict(91.9)),
+    )
+    assert has_gained([models, *others])
+    assert not has_gained([models, *others, Candidate(source_of(frozenset({"b"})), verdict(91.8))])
+    assert not has_gained(others) and has_gained([models]) and not has_gained([])
+
+
+def test_kept_attempts_return_to_the_author(
+    engine: Engine, memory: Memory, toy_task: Callable[..., KernelTask]
+) -> None:
+    hybrid = HybridProposer(engine.proposer, Writing(answers=0))  # type: ignore[arg-type]
+    result = evolve(engine, proposer=hybrid).run(toy_task(1), 6, job_id="job")
+    assert result.attempts == 6 and hybrid.gone
+    assert all(attempt.source_id for attempt in memory.attempts(job_id="job"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -14,7 +15,14 @@ import stamina
 from attrs import evolve
 
 from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap
-from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, UsageError
+from evokernel_core.domain.errors import (
+    AnswerUnreadable,
+    BudgetExhausted,
+    EndpointError,
+    NothingToGain,
+    ProposerError,
+    UsageError,
+)
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -151,7 +159,9 @@ def test_only_the_spec_of_the_op_leaves(serve: Serve) -> None:
         task_id="secret",
     )
     failed = candidate("// mine\n", None, "/home/zoe/secret-project/op_kernel.cpp:3: no FastScale")
-    context = Context((lesson,), None, (failed,), "In /home/zoe/secret-project/op_kernel.cpp:3: no FastScale")
+    context = Context(
+        (lesson,), None, (failed,), feedback="In /home/zoe/secret-project/op_kernel.cpp:3: no FastScale"
+    )
     proposer.draft(scale_add("SecretModel_attention"), context)
     sent = json.dumps(endpoint.requests)
     for word in ("ecret", "batch", "zoe", "/home"):
@@ -183,7 +193,7 @@ def test_every_kind_of_argument_has_words(serve: Serve) -> None:
     assert "# bfloat16 [n0, 1 + n0 * n1], bfloat16 [n0, 1 + n0 * n1]" in question
     assert "tensors[]: x0, x2, out0" in question
     assert "scalars[]: x1" in question
-    assert "any n1 >= 2 must work" in question
+    assert "any n1 from 2 to 17 must work" in question
     assert "bfloat16 is computed in float" in question
 
 
@@ -282,17 +292,31 @@ FLAWED = {
 def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(
     serve: Serve, tally: Tally, name: str, protocol: ModelProtocol
 ) -> None:
-    endpoint, proposer = serve(name, "good", protocol=protocol)
+    """The first that cannot be read is asked for again; what the model refuses is not."""
+    tries = 1 if name == "refusal" else 2
+    endpoint, proposer = serve(*[name] * tries, "good", protocol=protocol)
     with pytest.raises(ProposerError, match=FLAWED[name]) as raised:
         proposer.draft(scale_add(), Context())
+    assert len(endpoint.requests) == tries
     assert not isinstance(raised.value, EndpointError)
     assert not raised.value.exhausted
     assert str(raised.value).endswith(".")
     wasted = tally.spent_by("").tokens
-    assert wasted > 0, "useless answers cost tokens too"
+    assert wasted == raised.value.tokens > 0, "useless answers cost tokens too"
     proposal = proposer.draft(scale_add(), Context(feedback=str(raised.value)))
-    assert proposal.tokens == tally.spent_by("").tokens == wasted + 6210
-    assert str(raised.value) in messages(endpoint.requests[1])[1]["content"]
+    assert (proposal.tokens, tally.spent_by("").tokens) == (6210, wasted + 6210)
+    assert all(str(raised.value) in messages(request)[1]["content"] for request in endpoint.requests[1:])
+
+
+@pytest.mark.parametrize("name", sorted(FLAWED.keys() - {"refusal"}))
+def test_the_first_answer_that_cannot_be_read_costs_no_attempt(serve: Serve, tally: Tally, name: str) -> None:
+    endpoint, proposer = serve(name, "good")
+    proposal = proposer.draft(scale_add(), Context())
+    assert "class ScaleAdd" in proposal.source.files[KERNEL_FILE]
+    assert proposal.tokens == tally.spent_by("").tokens > 6210, "both answers are paid for"
+    first, again = (messages(request)[1]["content"] for request in endpoint.requests)
+    assert again.startswith(first.rstrip("\n"))
+    assert re.search(FLAWED[name], again.removeprefix(first.rstrip("\n")))
 
 
 @pytest.mark.parametrize(
@@ -303,8 +327,6 @@ def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(
         '"text"',
         "[" * 100_000,
         '{"a": ' * 100_000,
-        '{"files": {"tiling.h": "a", "op_kernel.cpp": "b"}, "notes": [1]}',
-        '{"files": {"tiling.h": "a", "op_kernel.cpp": "b"}}',
         '{"files": {"tiling.h": "\\ud800", "op_kernel.cpp": "b"}, "notes": []}',
         '{"files": {"tiling.h": null, "op_kernel.cpp": "b"}, "notes": []}',
         '{"files": {"kernel.py": "a"}, "notes": []}',
@@ -407,6 +429,51 @@ def test_a_short_kernel_is_written_anew(serve: Serve) -> None:
     request = endpoint.requests[0]
     assert "# Edits" not in request["messages"][1]["content"]
     assert "edits" not in request["response_format"]["json_schema"]["schema"]["properties"]
+
+
+EDIT = {"file": "op_kernel.cpp", "search": "FastScale(b);\n", "replace": "Muls(b);\n"}
+EDITED = json.dumps({"files": dict.fromkeys(("tiling.h", "op_kernel.cpp")), "edits": [EDIT], "notes": "one"})
+BLOCKS = "=== op_kernel.cpp\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n".format_map(EDIT)
+
+
+@pytest.mark.parametrize("answers", [[EDITED], ["no_structured_output", BLOCKS]], ids=["object", "text"])
+@pytest.mark.parametrize("start", [None, "// the start\n"])
+def test_a_kernel_that_failed_is_repaired_by_edits_of_it(
+    serve: Serve, answers: list[str], start: str | None
+) -> None:
+    endpoint, proposer = serve(*answers[:-1], completion(answers[-1]))
+    failed = candidate("// mine\nFastScale(b);\n", None, "no FastScale")
+    context = Context(start=start and candidate(start, 12.5), children=(failed,))
+    source = (proposer.refine if start else proposer.draft)(scale_add(), context).source
+    assert source.files[KERNEL_FILE] == "// mine\nMuls(b);\n"
+    assert "edits of it" in messages(endpoint.requests[-1])[1]["content"]
+
+
+NOTHING = {
+    "object": json.dumps(
+        {"files": dict.fromkeys(("tiling.h", "op_kernel.cpp")), "notes": ["At the bound."]}
+        | {"nothing_to_gain": True}
+    ),
+    "edits": json.dumps({"files": {}, "edits": [], "notes": "At the bound.", "nothing_to_gain": True}),
+    "text": "=== nothing to gain\nAt the bound.\n=== end\n",
+    "heading": "## Nothing to gain\n=== notes\n- At the bound.\n",
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_model_may_say_that_nothing_is_to_gain(serve: Serve, name: str) -> None:
+    endpoint, proposer = serve(completion(NOTHING[name], 700))
+    context = Context(start=candidate("// the start\n", 12.5))
+    with pytest.raises(NothingToGain, match=r"nothing is to gain: At the bound\.") as raised:
+        proposer.refine(scale_add(), context)
+    assert (raised.value.tokens, len(endpoint.requests)) == (700, 1)
+    request = endpoint.requests[0]
+    schema = request["response_format"]["json_schema"]["schema"]
+    assert "nothing_to_gain" in schema["required"]
+    assert "`nothing_to_gain`" in request["messages"][1]["content"]
+    with pytest.raises(AnswerUnreadable):  # a draft is never nothing
+        proposer.draft(scale_add(), Context())
+    assert "nothing_to_gain" not in json.dumps(endpoint.requests[1])
 
 
 def test_several_kernels_come_of_one_question(serve: Serve) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.descriptor import Descriptor, Overlap
-from evokernel_core.domain.errors import ProposerError
+from evokernel_core.domain.errors import AnswerUnreadable, ProposerError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.synthesis.proposers.llm_answer import FIELDS, edit_schema, read_answer, schema
 from evokernel_core.synthesis.proposers.llm_text import Edit, applied, edits, sections
@@ -241,10 +241,44 @@ def test_a_deletion_is_an_edit() -> None:
     assert edit == Edit("f", "a\n", "")
 
 
+@pytest.mark.parametrize(
+    ("notes", "kept"),
+    [
+        ('"one"', ("one",)),
+        ('"one\\ntwo"', ("one", "two")),
+        ('["one", 2, null, "two"]', ("one", "two")),
+        ('{"why": "one"}', ()),
+        ("null", ()),
+        ("7", ()),
+        ("", ()),
+    ],
+)
+def test_what_is_said_of_a_kernel_does_not_throw_it_away(notes: str, kept: tuple[str, ...]) -> None:
+    more = f', "notes": {notes}' if notes else ""
+    assert read(f'{{"files": {json.dumps(FILES)}{more}}}') == (TILING + "\n", KERNEL + "\n", kept)
+
+
+WHOLE = json.dumps({"files": FILES, "notes": ["one"]})
+
+
+@pytest.mark.parametrize("end", [1, 10, 14, 40, len(WHOLE) // 2, len(WHOLE) - 12, len(WHOLE) - 1])
+@pytest.mark.parametrize("before", ["", "\n ", "```json\n"])
+def test_an_object_that_breaks_off_is_called_so(before: str, end: int) -> None:
+    with pytest.raises(AnswerUnreadable, match="breaks off before its end"):
+        read(before + WHOLE[:end])
+
+
+@pytest.mark.parametrize("text", ["{x} is set", "I cannot improve it.", "{'a': 1}", "Use { here"])
+def test_what_is_no_object_does_not_break_off(text: str) -> None:
+    with pytest.raises(AnswerUnreadable, match="not JSON"):
+        read(text)
+
+
 def test_schemas_are_strict() -> None:
     """Structured output asks that every field is required and no other is allowed."""
     whole, edited = schema(TARGET), edit_schema(TARGET)
-    for part in (whole, edited, edited["properties"]["edits"]["items"]):
+    ending = schema(TARGET, refines=True), edit_schema(TARGET, refines=True)
+    for part in (whole, edited, *ending, edited["properties"]["edits"]["items"]):
         assert part["required"] == list(part["properties"])
         assert part["additionalProperties"] is False
     assert whole["required"] == list(FIELDS)

@@ -115,7 +115,7 @@ def test_the_day_is_kept_over_restarts(tmp_path: Path) -> None:
 
     def draft(job: str) -> None:
         with Memory(path) as memory:
-            settings = ModelEndpoint(endpoint.url, "recorded", day_token_budget=15_000)
+            settings = ModelEndpoint(endpoint.url, "recorded", day_token_budget=20_000)
             LlmProposer(settings, ascendc(load_chip()), books=lambda: memory).draft(
                 scale_add(), Context(job=job)
             )
@@ -123,7 +123,7 @@ def test_the_day_is_kept_over_restarts(tmp_path: Path) -> None:
     with RecordedEndpoint(recording("good")) as endpoint:
         draft("first")
         draft("second")
-        with pytest.raises(BudgetExhausted, match=r"of 15000 is used up \(12420 spent\)"):
+        with pytest.raises(BudgetExhausted, match=r"of 20000 is used up \(12420 spent\)"):
             draft("third")
         assert len(endpoint.requests) == 2
     with Memory(path) as memory:

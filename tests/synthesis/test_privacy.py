@@ -95,7 +95,7 @@ def check_that_no_name_is_sent(given_names: list[str], failed: bool) -> None:
     trial = Trial(task, {}, Stage.REFINE, another, child.verdict, 10.0, "V", frozenset())
     learned = tuple(lessons(trial))
     assert_free(dumps(learned), given_names)
-    context = Context(learned, start, (child,), feedback)
+    context = Context(learned, start, (child,), feedback=feedback)
     proposer = LlmProposer(ModelEndpoint("http://127.0.0.1:9/v1", "none"), ascendc(load_chip()))
     for asked in (context, evolve(context, start=None)):
         sent = proposer.preview(task, asked)

@@ -4,6 +4,7 @@ first, and from the memory the code that gained."""
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +32,7 @@ from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.contexts import Librarian
-from evokernel_core.synthesis.lessons import Trial, lessons
+from evokernel_core.synthesis.lessons import Trial, lessons, summary
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Precedent
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_code import LONGEST_DIFF, hot_lines
@@ -45,10 +46,11 @@ from evokernel_core.synthesis.search import Search
 from evokernel_core.targets.ascendc.author import initial, moves, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import common_knowledge, kind_of
-from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, source_of
+from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, simplified, source_of
 from evokernel_core.targets.ascendc.knowledge.prompting import system_message
-from evokernel_core.targets.ascendc.source import KERNEL, TILING, ascendc_source
+from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.targets.ascendc.target import ascendc
+from evokernel_core.verifier.gates import mixture
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from exemplars import captured
@@ -163,13 +165,48 @@ def test_a_prompt_names_units_limits_and_a_kernel_of_its_kind(
     assert [word for word in UNSAID[units] if word in system] == []
     assert [word for word in CARDED[units] if word not in question] == []
     shown = source_of(nearest(kind), CHIP)
-    assert shown.files[TILING] in question and shown.files[KERNEL] in question
+    assert all(simplified(text) in question for text in shown.files.values())
     assert nearest(kind).family == kind.family
     assert [word for word in MARKS[kind.cores] if word not in shown.files[KERNEL]] == []
     assert prompt.items, "practices or cards were chosen for this task"
 
 
 # -- constant parts first -------------------------------------------------------------------------
+
+
+def test_what_is_compared_is_told_by_classes(
+    tasks: Mapping[str, KernelTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of the verifier's own table: no shares of it, no seeds and no single sizes."""
+    task = tasks["softmax_rows"]
+    question = draft(task).messages[1]["content"]
+    said = [line for line in question.splitlines() if "that are compared, among others: " in line]
+    assert "odd above 64" in said[0] and "structured, sorted or constant rows" in said[1]
+    for each in mixture.CLASSES:
+        told = any(f"{each.name};" in f"{line.rstrip('.')};" for line in said)
+        assert told == (each.is_told and each.applies(task))
+    assert not re.search(r"0\.\d|%|seed|\b100\b", " ".join(said))
+    for symbol in task.symbols:
+        assert f" = {symbol.size} when timed; any " in question
+        assert f" to {max(symbol.size, 17)} must work" in question
+    assert "may return false only where a size is beyond its range" in question
+    other = evolve(mixture.CLASSES[-1], name="of another class")
+    monkeypatch.setattr(mixture, "CLASSES", (*mixture.CLASSES, other))
+    assert "; of another class." in draft(task).messages[1]["content"]
+    fixed = evolve(task, symbols=(), graph=Graph((), (), ()))
+    assert mixture.told(fixed)[0] == ()
+
+
+def test_what_pytorch_and_a_launch_take_is_told(tasks: Mapping[str, KernelTask]) -> None:
+    for name, units in UNITS.items():
+        task, author = tasks[name], ascendc(CHIP)
+        question, baseline = draft(task).messages[1]["content"], author.baseline(task)
+        assert f"PyTorch's own operations take {baseline.us:.1f} us, {baseline.word.value}" in question
+        assert baseline.source in question
+        assert baseline.source or f"would be {baseline.low_us:.1f} to {baseline.high_us:.1f}" in question
+        blocks = CHIP.aiv if units is Cores.VECTOR else CHIP.aic
+        cost = CHIP.launch_of(3 * blocks if units is Cores.BOTH else blocks)
+        assert f", and a launch {cost:.1f} us more on {blocks} blocks." in question
 
 
 @pytest.mark.parametrize(
@@ -355,3 +392,58 @@ def test_what_all_prompts_say_is_credited_to_none(tasks: Mapping[str, KernelTask
         for number, item in enumerate(prompt.items, 1)
     )
     assert not [item for item in prompt.items if item.kind.value in ("rule", "exemplar")]
+
+
+# -- feedback -------------------------------------------------------------------------------------
+
+NUMERIC = "Output 0 of shape [7] differs. (with n0=7; inputs: structured, seed 2077038443)"
+
+
+def failing(task: KernelTask, notes: tuple[str, ...]) -> Candidate:
+    source = ascendc_source("// tiling\n", "// wrong\n", Strategy("model", notes=notes))
+    gates = (
+        *(GateResult(gate, GateStatus.PASSED) for gate in (GateName.AUDIT, GateName.COMPILE)),
+        GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "numeric", NUMERIC),
+    )
+    return Candidate(source, Verdict(task.task_id, source.source_id, "twin", gates))
+
+
+def test_a_failure_says_what_passed_and_gives_no_seed(tasks: Mapping[str, KernelTask]) -> None:
+    task = tasks["softmax_rows"]
+    child = failing(task, ("one pass over rows",))
+    text = draft(task, Context(children=(child,), feedback=summary(child.verdict))).messages[1]["content"]
+    assert "Passed before it: audit, compile.\nFailed at correctness (numeric): Output 0" in text
+    assert "Passed before: audit, compile. What it does: one pass over rows" in text
+    assert text.count("inputs: structured)") == 2 and "2077038443" not in text and "seed" not in text
+
+
+def test_earlier_attempts_come_with_their_times_and_what_they_do(tasks: Mapping[str, KernelTask]) -> None:
+    task = tasks["softmax_rows"]
+    other = judged(task, ascendc_source("", "// other\n", Strategy("model", notes=("held rows",))), 28.0)
+    text = refine(task, children=(other,)).messages[1]["content"]
+    assert "Busy: V 22.40 us, MTE2 14.00 us. What it does: held rows" in text
+
+
+def test_what_a_launch_takes_is_fixed(tasks: Mapping[str, KernelTask]) -> None:
+    launches = {"softmax_rows": CHIP.launch_of(48), "convolution_bias_tanh": CHIP.launch_of(3 * 48)}
+    for name, us in launches.items():
+        text = refine(tasks[name]).messages[1]["content"]
+        assert f"\n{us:.1f} us of its time are its launch on 48 blocks" in text
+
+
+def test_a_start_that_is_not_the_best_says_so(tasks: Mapping[str, KernelTask]) -> None:
+    task = tasks["softmax_rows"]
+    best = judged(task, ascendc_source("", "// best\n", Strategy("model")), 20.0)
+    assert "(The fastest so far takes 20.00 us." in refine(task, candidates=(best,)).messages[1]["content"]
+    slower = evolve(best, verdict=judged(task, best.source, 31.0).verdict)
+    assert "The fastest so far" not in refine(task, candidates=(slower,)).messages[1]["content"]
+
+
+def test_a_launch_on_fewer_cores_is_not_uneven(tasks: Mapping[str, KernelTask]) -> None:
+    task = tasks["softmax_rows"]
+    source = write(task, initial(task, CHIP), CHIP)
+    for blocks, share in ((48, "50"), (36, "67"), (24, ""), (1, "")):
+        start = judged(task, source, 30.0, balance=0.5, block_dim=blocks)
+        text = refine(task, start=start).messages[1]["content"]
+        assert ("Over the cores that it uses the mean time is" in text) == bool(share)
+        assert f"mean time is {share} % of" in text or not share

@@ -57,7 +57,12 @@ ISSUED = {"pipe": "V", "busy": 2, "for": "S", "idle": 92}
         (
             ISSUED | {"busy": 55, "idle": 45},
             Overhead(launch=45.0, start=40.0, own=0.9),
-            "V-bound: 55 % busy, idle 45 % waiting for the scalar unit to issue.",
+            "V-bound: 55 % busy, idle 5 % waiting for the scalar unit to issue.",
+        ),
+        (
+            ISSUED | {"busy": 60, "idle": 40},
+            Overhead(launch=45.0, start=40.0, own=0.9),
+            "V-bound: 60 % busy.",
         ),
         ({"pipe": "S", "busy": 70}, LARGE_KERNEL, "S-bound: 70 % busy."),
     ],

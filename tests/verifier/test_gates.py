@@ -68,6 +68,25 @@ def test_the_first_wrong_element_has_both_values(
     assert f"First wrong element: {element}." in said
 
 
+@pytest.mark.parametrize(
+    ("left", "others"),
+    [
+        ([1, 0, 0, 0], ""),
+        ([1, 0, 2, 0], "Others: [2]: got 2, wanted 0."),
+        ([1, 5, 0, 2], "Others: [1]: got 5, wanted 0; [3]: got 2, wanted 0."),
+        ([9, 5, 0, 2], "Others: [3]: got 2, wanted 0."),
+        ([1, 3, 4, 2], "Others: [2]: got 4, wanted 0; [3]: got 2, wanted 0."),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
+def test_the_worst_and_the_last_wrong_element_are_told_too(
+    tmp_path: Path, dtype: str, left: list[int], others: str
+) -> None:
+    found = compared(tmp_path, np.array(left, dtype), np.zeros(4, dtype), dtype)
+    said = str(compare.words(found, 0, (4,), Tolerance(0.0, 0.0)))
+    assert others in said and ("Others" in said) == bool(others)
+
+
 def test_the_first_wrong_element_is_of_the_first_chunk(tmp_path: Path) -> None:
     right = np.zeros(3 * compare.CHUNK, np.float32)
     left = right.copy()

@@ -71,7 +71,8 @@ class Context:
     down for similar tasks, not to begin with; ``asked`` the reasons for which they rejected kernels of
     this one. ``away_from`` are cells: drafts of others are wanted first. ``residual`` says how far
     estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it. ``job`` is
-    the run's id, for what it may spend, ``attempts_left`` the kernels that it may still verify; once
+    the run's id, for what it may spend, ``attempts_left`` the kernels that it may still verify of its
+    ``budget`` (0: none is set), ``history`` the best latency after each attempt; once
     ``cancelled`` says so, nobody waits for an answer. ``precedents`` gives the kernels behind the
     experiences, for a proposer that reads code.
     """
@@ -89,6 +90,8 @@ class Context:
     preconditions: tuple[Precondition, ...] = ()
     job: str = ""
     attempts_left: int = 10_000
+    budget: int = 0
+    history: tuple[float | None, ...] = ()
     cancelled: Cancelled = field(default=never, eq=False, repr=False)
     precedents: Precedents = field(default=no_precedents, eq=False, repr=False)
 

@@ -1,57 +1,99 @@
 """The hybrid: drafts with the schedule proposer and refines with both, whichever is worth more.
 
 Asking the model is one more move: a memory item per bottleneck, whose Q-value decides against the
-named moves of the schedule. Without an endpoint or tokens the schedule proposer goes on alone.
+named moves of the schedule, and asking.py when it is asked at the latest and at most. Without an endpoint or
+tokens the schedule proposer goes on alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
 from attrs import define, evolve, field
 
-from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposalsExhausted, ProposerError
+from evokernel_core.domain.errors import (
+    BudgetExhausted,
+    EndpointError,
+    NothingToGain,
+    ProposalsExhausted,
+    ProposerError,
+)
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.proposers.asking import asking
 from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Proposal, Proposer
+
+_ENDS = (BudgetExhausted, EndpointError, NothingToGain)
+"""After which the model is asked no more in a job, and its attempts are the schedule's."""
 
 
 @define
 class HybridProposer:
     """``gone`` says why the model is no longer asked, empty while it is; ``spent`` the same of jobs whose
-    budget is used up."""
+    budget is used up, or of which the model said that nothing is to gain."""
 
     schedule: MoveProposer
     model: Proposer
     name: str = field(default="hybrid", init=False)
     gone: str = field(default="", init=False)
     spent: dict[str, str] = field(factory=dict, init=False)
+    asked: Counter[str] = field(factory=Counter, init=False)
+    """Attempts of each job that were the model's."""
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
-        """The schedule's draft; the model's where no family covers the task or all were tried."""
+        """The schedule's draft; the model's where no family covers the task or all were tried, and where its
+        attempts are due."""
+        if self._is_due(context):
+            try:
+                return self._ask("draft", task, context, None)
+            except _ENDS as gone:
+                return _paid(partial(self.schedule.draft, task, context), gone.tokens)
         try:
             return self.schedule.draft(task, context)
         except ProposalsExhausted as error:
             return self._ask("draft", task, context, error)
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
-        """By the item that comes first in the context; the other proposer where one has nothing."""
+        """By the model where its attempts are due, else by the item that comes first in the context; the
+        other proposer where one has nothing."""
         experience = model_practice(context.start)
-        if not self._why_gone(context) and self._comes_first(task, context, experience):
+        if self._is_due(context) or (
+            not self._why_gone(context)
+            and self._is_open(context)
+            and self._comes_first(task, context, experience)
+        ):
             try:
                 return self._credited(self._ask("refine", task, context, None), experience)
-            except (BudgetExhausted, EndpointError):
-                return self.schedule.refine(task, context)
+            except _ENDS as gone:
+                return _paid(partial(self.schedule.refine, task, context), gone.tokens)
         try:
             return self.schedule.refine(task, context)
         except ProposalsExhausted as error:
-            return self._credited(self._ask("refine", task, context, error), experience)
+            if not self._is_open(context):
+                raise
+            try:
+                return self._credited(self._ask("refine", task, context, error), experience)
+            except NothingToGain as gone:  # other kernels may still be refined by the schedule
+                error.tokens = gone.tokens
+                raise error from gone
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The schedule's open moves and, while it can be asked, the model."""
         result = self.schedule.practices(task, context)
         return result if self._why_gone(context) else (*result, model_practice(context.start))
+
+    def _is_due(self, context: Context) -> bool:
+        run = asking(context, self.asked[context.job])
+        return run is not None and run.is_due and not self._why_gone(context)
+
+    def _is_open(self, context: Context) -> bool:
+        run = asking(context, self.asked[context.job])
+        return run is None or run.is_open
 
     def _comes_first(self, task: KernelTask, context: Context, experience: Experience) -> bool:
         open_ids = {practice.id for practice in self.schedule.practices(task, context)}
@@ -66,12 +108,18 @@ class HybridProposer:
         if why := self._why_gone(context):
             raise otherwise or ProposalsExhausted(why)
         try:
-            return self.model.refine(task, context) if method == "refine" else self.model.draft(task, context)
-        except BudgetExhausted as error:
+            ask = self.model.refine if method == "refine" else self.model.draft
+            proposal = ask(task, context)
+            self.asked[context.job] += 1 + len(proposal.others)
+            return proposal
+        except (BudgetExhausted, NothingToGain) as error:
             self.spent[context.job] = error.sentence
             raise
         except EndpointError as error:
             self.gone = error.sentence
+            raise
+        except ProposerError:  # an answer without a kernel is an attempt of the model's, too
+            self.asked[context.job] += 1
             raise
 
     def _why_gone(self, context: Context) -> str:
@@ -81,6 +129,16 @@ class HybridProposer:
         used = tuple(dict.fromkeys((*proposal.used, experience.id)))
         others = tuple(self._credited(other, experience) for other in proposal.others)
         return evolve(proposal, used=used, learned=(*proposal.learned, experience), others=others)
+
+
+def _paid(propose: Callable[[], Proposal], tokens: int) -> Proposal:
+    """A proposal, or its error, with what was paid before for no kernel."""
+    try:
+        proposal = propose()
+    except ProposerError as error:
+        error.tokens += tokens
+        raise
+    return evolve(proposal, tokens=proposal.tokens + tokens)
 
 
 def model_practice(start: Candidate | None) -> Experience:

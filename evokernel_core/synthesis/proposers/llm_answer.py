@@ -4,13 +4,15 @@ errors that tell the model what to do."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evokernel_core.domain.earlier_sources import FIELDS as FIELD_NAMES
-from evokernel_core.domain.errors import ProposerError
+from evokernel_core.domain.errors import AnswerUnreadable, NothingToGain
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.synthesis.proposers.llm_text import Edit, applied, bare, edits, sections
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.synthesis.proposers.llm_text import NOTHING_MARK, Edit, applied, bare, edits, sections
 from evokernel_core.targets import load_knowledge
 from evokernel_core.targets.sources import files_of
 
@@ -18,10 +20,13 @@ LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
 MOST_NOTES = 8
 LONGEST_NOTE = 240
+_BEGINNING = re.compile(r"\s*\ufeff?\s*(?:`{3,}\w*\s*)?")
 _MOST_PLACES = 64
 """Braces among the words of an answer at which an object is looked for."""
 
 FIELDS = ("files", "notes")
+NOTHING = "nothing_to_gain"
+"""The field that ends a refinement."""
 
 _NOTES = {
     "type": "array",
@@ -45,13 +50,20 @@ def _texts(files: Sequence[str], kind: Any, more: str) -> dict[str, Any]:
     )
 
 
-def schema(target: str) -> dict[str, Any]:
-    """The JSON schema of an answer with whole files of a target. Raises UsageError for an unknown target."""
-    return _object({"files": _texts(files_of(target), "string", ""), "notes": _NOTES})
+def schema(target: str, *, refines: bool = False) -> dict[str, Any]:
+    """The JSON schema of an answer with whole files of a target; one that ``refines`` may say that nothing
+    is to gain. Raises UsageError for an unknown target."""
+    kind, more = (["string", "null"], f", null where {NOTHING} is true") if refines else ("string", "")
+    return _object({"files": _texts(files_of(target), kind, more), "notes": _NOTES, **_end(refines)})
 
 
-def edit_schema(target: str) -> dict[str, Any]:
-    """The same where the kernel is long and most of it may stay."""
+def _end(refines: bool) -> dict[str, Any]:
+    words = "True where no change would make the kernel faster; the notes then say why."
+    return {NOTHING: {"type": "boolean", "description": words}} if refines else {}
+
+
+def edit_schema(target: str, *, refines: bool = False) -> dict[str, Any]:
+    """The same where most of a kernel may stay: it is long, or is repaired."""
     files = files_of(target)
     return _object(
         {
@@ -68,6 +80,7 @@ def edit_schema(target: str) -> dict[str, Any]:
                 ),
             },
             "notes": _NOTES,
+            **_end(refines),
         }
     )
 
@@ -75,17 +88,20 @@ def edit_schema(target: str) -> dict[str, Any]:
 def read_answer(text: str, *, target: str, move: str, base: KernelSource | None = None) -> KernelSource:
     """The kernel in an answer: a JSON object, in a code fence or among words as models like to put it, or
     files under markers. A file that is left out, or edited, is that of ``base``, the kernel that the model
-    was shown to refine. Raises ProposerError with a sentence for the next attempt.
+    was shown to change. Raises AnswerUnreadable with a sentence for the next attempt, and NothingToGain for a
+    refinement that says so in place of a kernel.
 
     ``target`` is the language of the kernel, ``move`` names the refinement step, empty for a draft.
     """
     names = files_of(target)
-    given, changes, notes = _parts(text, names)
+    given, changes, notes, ends = _parts(text, names)
+    if ends and move and not given and not changes:
+        raise _nothing_to_gain(_notes(notes))
     texts: Mapping[str, str] = base.files if base else {}
     if not given and not changes:
-        raise ProposerError("The model's answer has no file; give {files}.", files=" and ".join(names))
+        raise AnswerUnreadable("The model's answer has no file; give {files}.", files=" and ".join(names))
     if missing := [name for name in names if name not in given and name not in texts]:
-        raise ProposerError(
+        raise AnswerUnreadable(
             "The model's answer has no {missing}; give whole files.", missing=" and no ".join(missing)
         )
     made = applied({**texts, **given}, changes)
@@ -97,32 +113,56 @@ def read_answer(text: str, *, target: str, move: str, base: KernelSource | None 
 
 
 Files = tuple[str, ...]
-Parts = tuple[Mapping[str, Any], Sequence[Edit], Any]
+Parts = tuple[Mapping[str, Any], Sequence[Edit], Any, bool]
+
+
+def _nothing_to_gain(notes: Sequence[str]) -> NothingToGain:
+    if not notes:
+        return NothingToGain("The model says that nothing is to gain.")
+    return NothingToGain(Sentence("The model says that nothing is to gain: {why}", why=" ".join(notes)))
 
 
 def _parts(text: str, names: Files) -> Parts:
-    """Files by name, edits and notes."""
+    """Files by name, edits, notes, and whether nothing is to gain."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         result = sections(text, names)
-        if any(name in result for name in names):
+        if any(name in result for name in (*names, NOTHING_MARK)):
             return _of_sections(result, names)
         data = next((data for data in _objects(text) if _is_kernel(data, names)), None)
+        if data is None and _breaks_off(text):
+            raise AnswerUnreadable(
+                "The model's answer breaks off before its end; answer with shorter files."
+            ) from None
         if data is None:
-            raise ProposerError(
+            raise AnswerUnreadable(
                 "The model's answer was not JSON and has no file under a marker; answer in the format that "
                 "was asked for."
             ) from None
     if not isinstance(data, dict):
-        raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
+        raise AnswerUnreadable("The model's answer was not a JSON object; answer with exactly one object.")
     if not _is_kernel(data, names):
-        raise ProposerError("The model's answer must have the fields {fields}.", fields=", ".join(FIELDS))
+        raise AnswerUnreadable("The model's answer must have the fields {fields}.", fields=", ".join(FIELDS))
     return _of_object(data, names)
 
 
+def _breaks_off(text: str) -> bool:
+    """Whether an object begins with the text, or with its fence, and has no end."""
+    start = text.find("{")
+    if start < 0 or not _BEGINNING.fullmatch(text, 0, start):
+        return False
+    try:
+        json.JSONDecoder().raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip())
+    except RecursionError:
+        pass
+    return False
+
+
 def _is_kernel(data: dict[str, Any], names: Files) -> bool:
-    return "notes" in data and ("edits" in data or not _given(data).keys().isdisjoint(names))
+    return "edits" in data or NOTHING in data or not _given(data).keys().isdisjoint(names)
 
 
 def _given(data: dict[str, Any]) -> dict[str, Any]:
@@ -133,12 +173,11 @@ def _given(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_object(data: dict[str, Any], names: Files) -> Parts:
-    """Null fields are those of files that are edited."""
-    given = _given(data)
-    files = {
-        name: given[name] for name in names if name in given and not (given[name] is None and "edits" in data)
-    }
-    return files, _edits(data.get("edits") or []), data["notes"]
+    """Null fields are those of files that are edited, or of a kernel from which nothing is to gain."""
+    given, ends = _given(data), data.get(NOTHING) is True
+    left_out = "edits" in data or NOTHING in data
+    files = {name: given[name] for name in names if name in given and not (given[name] is None and left_out)}
+    return files, _edits(data.get("edits") or []), data.get("notes"), ends
 
 
 def _edits(data: Any) -> tuple[Edit, ...]:
@@ -147,7 +186,7 @@ def _edits(data: Any) -> tuple[Edit, ...]:
         and all(isinstance(element.get(key), str) for key in ("file", "search", "replace"))
         for element in data
     ):
-        raise ProposerError("The model's edits must be objects of three texts: file, search and replace.")
+        raise AnswerUnreadable("The model's edits must be objects of three texts: file, search and replace.")
     return tuple(
         Edit(element["file"], _unix(element["search"]), _unix(element["replace"])) for element in data
     )
@@ -162,7 +201,9 @@ def _of_sections(texts: Mapping[str, str], names: Files) -> Parts:
             if not blocks:
                 files[name] = bare(texts[name])
     lines = [line.strip().lstrip("-*").strip() for line in bare(texts.get("notes", "")).split("\n")]
-    return files, changes, [line for line in lines if line]
+    ends = NOTHING_MARK in texts
+    why = bare(texts.get(NOTHING_MARK, "")).split("\n")
+    return files, changes, [line for line in [*map(str.strip, why), *lines] if line], ends
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -184,14 +225,14 @@ def _file(text: Any, name: str) -> str:
     """The file with Unix line ends and one newline at its end."""
     text = text.removeprefix("\ufeff") if isinstance(text, str) else ""
     if not text.strip():
-        raise ProposerError("The model's {name} was empty; write the whole file.", name=name)
+        raise AnswerUnreadable("The model's {name} was empty; write the whole file.", name=name)
     if len(text) > LONGEST_FILE:
-        raise ProposerError(
+        raise AnswerUnreadable(
             "The model's {name} has more than {most} characters; write less.", name=name, most=LONGEST_FILE
         )
     clean = _unix(text).strip("\n") + "\n"
     if not all(character.isprintable() or character in "\n\t" for character in clean):
-        raise ProposerError("The model's {name} holds control characters; write plain text.", name=name)
+        raise AnswerUnreadable("The model's {name} holds control characters; write plain text.", name=name)
     return clean
 
 
@@ -200,9 +241,10 @@ def _unix(text: str) -> str:
 
 
 def _notes(notes: Any) -> tuple[str, ...]:
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise ProposerError("The model's notes must be a list of strings.")
-    return tuple(_plain(note)[:LONGEST_NOTE] for note in notes[:MOST_NOTES] if _plain(note))
+    """As far as they are texts, in a list or a single one: a kernel is not wrong for what is said of it."""
+    given = notes.splitlines() if isinstance(notes, str) else notes if isinstance(notes, list) else []
+    lines = [plain for note in given if isinstance(note, str) and (plain := _plain(note))]
+    return tuple(line[:LONGEST_NOTE] for line in lines[:MOST_NOTES])
 
 
 def _plain(note: str) -> str:

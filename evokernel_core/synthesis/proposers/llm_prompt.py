@@ -6,6 +6,8 @@ kind of cores and a chip, the question begins with what is known of the kind of 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -19,18 +21,24 @@ from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, Symbolic
 from evokernel_core.domain.outcome import Objection
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.synthesis.lessons import summary
-from evokernel_core.synthesis.privacy import Privacy, neutral
+from evokernel_core.domain.verdict import GateStatus, Verdict, evenness
+from evokernel_core.synthesis.lessons import GATES, summary
+from evokernel_core.synthesis.privacy import MODEL, Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
 from evokernel_core.targets import load_knowledge
 from evokernel_core.targets.sources import main_file
 from evokernel_core.templates import text_environment
+from evokernel_core.verifier.gates.cases import SMALL
+from evokernel_core.verifier.gates.mixture import told
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
 LONGEST_ITEM = 12_000
 """Characters of one experience in a prompt."""
+LONGEST_WORDS = 400
+"""Characters of what an attempt's author says of it."""
+_SEED = re.compile(r", seed \d+(?=\))")
 
 _ASKED: Mapping[str, str] = {
     Objection.SLOW: "slower than wanted: it has to gain more than small steps do",
@@ -81,14 +89,22 @@ def _prompt(
     device, knowledge = author.device, load_knowledge(author.target.name)
     privacy, kind = Privacy(task), knowledge.kind_of(task, device)
     main, common = main_file(author.target.name), knowledge.common(kind, device)
-    start, failed = context.start, _last_failure(context.children)
+    start, failed = context.start, last_failure(context.children)
     files = [privacy.files(choice.source, author) for choice in (start, failed) if choice]
     latency = start.verdict.latency if start else None
     further = knowledge.further(task, kind, latency, [file.files[main] for file in files], device)
     items = _items(context, further, common)
     ours = {item.id for item in items} - {experience.id for experience in context.experiences}
+    blocks = latency.block_dim if latency else knowledge.most_blocks(kind, device)
+    drawn_sizes, drawn_values = told(task)
     values = {
         "common": common_part(common),
+        "launch_blocks": blocks,
+        "launch_us": knowledge.launch_us(kind, blocks, device),
+        "eager": author.baseline(task),
+        "drawn_sizes": drawn_sizes,
+        "drawn_values": drawn_values,
+        "always": max(SMALL),
         "task": describe_task(task) | {"bound_us": author.least_us(task)},
         "items": [
             _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
@@ -98,10 +114,9 @@ def _prompt(
         "kernel_file": main,
         "hot_lines": hot_lines(start, files[0]) if start else [],
         "failed": failed and {"source": files[-1]},
-        "attempts": [
-            privacy.verdict(summary(child.verdict), child.source, child.verdict)
-            for child in context.children[-MOST_ATTEMPTS:]
-        ],
+        "attempts": [_attempt(child, privacy) for child in context.children[-MOST_ATTEMPTS:]],
+        "faster_us": _faster_us(context),
+        "evenness": evenness(latency, knowledge.most_blocks(kind, device)) if latency else 1.0,
         "feedback": _feedback(context.feedback, failed, privacy),
         "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
     }
@@ -109,6 +124,36 @@ def _prompt(
     question = _environment().get_template(template).render(values)
     messages = {"role": "system", "content": system}, {"role": "user", "content": question}
     return Prompt(messages, items)
+
+
+def _attempt(child: Candidate, privacy: Privacy) -> str:
+    """What came of an attempt, where its time went, and what its author says that it does."""
+    verdict, strategy = child.verdict, child.source.strategy
+    told = [_without_seed(privacy.verdict(summary(verdict), child.source, verdict))]
+    if verdict.latency and verdict.latency.pipes:
+        busy = ", ".join(f"{pipe} {us:.2f} us" for pipe, us in verdict.latency.pipes)
+        told.append(f"Busy: {busy}.")
+    if verdict.failed_gate and (passed := _passed(verdict)):
+        told.append(f"Passed before: {', '.join(passed)}.")
+    if words := " ".join((strategy.move, *strategy.notes) if strategy.family != MODEL else strategy.notes):
+        told.append(f"What it does: {privacy.words(words)[:LONGEST_WORDS].strip()}")
+    return " ".join(told)
+
+
+def _passed(verdict: Verdict) -> list[str]:
+    """The gates before the one that failed."""
+    return [str(GATES[gate.gate]) for gate in verdict.gates if gate.status is GateStatus.PASSED]
+
+
+def _without_seed(text: str) -> str:
+    """How inputs are drawn is told, and not what would draw them again."""
+    return _SEED.sub("", text)
+
+
+def _faster_us(context: Context) -> float:
+    """The best latency of the run where the kernel to refine is slower; else 0."""
+    best = min((candidate.latency_us for candidate in context.candidates), default=math.inf)
+    return best if context.start and best < context.start.latency_us else 0.0
 
 
 def _items(
@@ -124,11 +169,13 @@ def _feedback(text: str, failed: Candidate | None, privacy: Privacy) -> str:
     """The last words of the verifier: those about ``failed`` where they are."""
     gate = failed.verdict.failed_gate if failed else None
     if failed is None or gate is None or gate.feedback not in text:
-        return privacy.words(text)
-    return privacy.verdict(text, failed.source, failed.verdict)
+        return _without_seed(privacy.words(text))
+    passed = _passed(failed.verdict)
+    before = f"Passed before it: {', '.join(passed)}.\n" if passed else ""
+    return before + _without_seed(privacy.verdict(text, failed.source, failed.verdict))
 
 
-def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
+def last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
     """The latest attempt, if it failed: the one to repair."""
     last = children[-1] if children else None
     if last is None or last.verdict.feasible or last.verdict.is_slower:

@@ -20,8 +20,10 @@ from functools import cache
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import ProposerError
+from evokernel_core.domain.errors import AnswerUnreadable
 
+NOTHING_MARK = "nothing to gain"
+"""The marker of an answer that ends a refinement, in lower case."""
 _FENCE = "```"
 _LONGEST_MARKER = 120
 _SEARCH = re.compile(r"<{5,}\s*SEARCH\s*")
@@ -43,14 +45,14 @@ def _marker(files: tuple[str, ...]) -> re.Pattern[str]:
     """A line that names one of these files, the notes or the end."""
     return re.compile(
         r"\s*(?:={2,}|#{1,6}|\*\*)\s*[`*\"']*(?:files?:?\s+|edits?:?\s+(?:of\s+|to\s+)?)?[`*\"']*"
-        rf"(?:[\w.-]+/)*({'|'.join(map(re.escape, files))}|notes|end)[`*\"':\s=#]*",
+        rf"(?:[\w.-]+/)*({'|'.join(map(re.escape, files))}|notes|end|{NOTHING_MARK})[`*\"':\s=#]*",
         re.IGNORECASE,
     )
 
 
 def sections(text: str, files: tuple[str, ...]) -> Mapping[str, str]:
     """What stands under each marker by its name: those of ``files``, and ``notes``; lines within a
-    code fence of a section are no markers. Raises ProposerError for a file that is there twice."""
+    code fence of a section are no markers. Raises AnswerUnreadable for a file that is there twice."""
     result: dict[str, list[str]] = {}
     current: list[str] = []
     lines = text.replace("\r\n", "\n").split("\n")
@@ -66,7 +68,7 @@ def sections(text: str, files: tuple[str, ...]) -> Mapping[str, str]:
         if name == "end":
             continue
         if name != "notes" and any(map(str.strip, result.get(name, []))):
-            raise ProposerError("The model's answer holds {name} twice; give each file once.", name=name)
+            raise AnswerUnreadable("The model's answer holds {name} twice; give each file once.", name=name)
         result[name] = current
     return {name: "\n".join(lines) for name, lines in result.items()}
 
@@ -102,7 +104,7 @@ def bare(section: str) -> str:
 
 def edits(file: str, text: str) -> tuple[Edit, ...]:
     """The search-and-replace blocks of a section, none where it is the whole file, however they are fenced.
-    Raises ProposerError for one that is not closed."""
+    Raises AnswerUnreadable for one that is not closed."""
     edits: list[Edit] = []
     block: list[list[str]] = []  # the lines searched for, then also those in their place
     for line in text.split("\n"):
@@ -119,7 +121,7 @@ def edits(file: str, text: str) -> tuple[Edit, ...]:
         else:
             block[-1].append(line)
     if block:
-        raise ProposerError(
+        raise AnswerUnreadable(
             "Edit {number} of {file} is not closed; write SEARCH, =======, and REPLACE lines.",
             number=len(edits) + 1,
             file=file,
@@ -128,12 +130,12 @@ def edits(file: str, text: str) -> tuple[Edit, ...]:
 
 
 def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, str]:
-    """The files after all edits, each made in the text that those before it left. Raises ProposerError for
+    """The files after all edits, each made in the text that those before it left. Raises AnswerUnreadable for
     one that does not match exactly once."""
     made = dict(texts)
     for number, edit in enumerate(changes, 1):
         if edit.file not in made:
-            raise ProposerError(
+            raise AnswerUnreadable(
                 "Edit {number} is of {file}; there are {files}.",
                 number=number,
                 file=repr(edit.file[:60]),
@@ -142,19 +144,19 @@ def applied(texts: Mapping[str, str], changes: Sequence[Edit]) -> Mapping[str, s
         search = edit.search if edit.search.strip() else ""
         matches = _count(made[edit.file], search) if search else 0
         if not search:
-            raise ProposerError(
+            raise AnswerUnreadable(
                 "Edit {number} of {file} searches for nothing; copy the lines to replace.",
                 number=number,
                 file=edit.file,
             )
         if not matches:
-            raise ProposerError(
+            raise AnswerUnreadable(
                 "Edit {number} of {file} matches nothing; copy the lines exactly as they stand.",
                 number=number,
                 file=edit.file,
             )
         if matches > 1:
-            raise ProposerError(
+            raise AnswerUnreadable(
                 "Edit {number} of {file} matches {matches} places; add lines around it until it is one.",
                 number=number,
                 file=edit.file,

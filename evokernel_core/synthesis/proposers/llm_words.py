@@ -54,10 +54,12 @@ class Question:
 
 @frozen
 class ModelAnswer:
-    """What a model said. ``flaw`` is one sentence where that is no answer (refused, cut off, empty)."""
+    """What a model said. ``flaw`` is one sentence where that is no answer (refused, cut off, empty);
+    ``is_refused`` where asking again would be refused too."""
 
     text: str
     flaw: Sentence = field(factory=Sentence)
+    is_refused: bool = False
 
 
 @frozen
@@ -133,7 +135,8 @@ class AnswerPart:
 
     def words(self, limit: int, thought: int) -> ModelAnswer:
         text, inner = without_thoughts("".join(self.texts))
-        return ModelAnswer(text, self._flaw(text, limit, bool(thought or inner)))
+        is_refused = self.refused or self.finish == "content_filter"
+        return ModelAnswer(text, self._flaw(text, limit, bool(thought or inner)), is_refused)
 
     def _flaw(self, text: str, limit: int, thought: bool) -> Sentence:
         if self.refused:

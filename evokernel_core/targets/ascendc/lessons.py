@@ -40,7 +40,7 @@ RULES: Mapping[str, Sentence] = {
     "input-modified": Sentence("You cannot write to an input."),
     "nondeterministic": Sentence("You cannot let the order of the cores change the result."),
     "gm-misaligned-access": Sentence(
-        "You cannot let two cores write into the same 32 bytes of global memory."
+        "You cannot access global memory at an address that is no multiple of the element's size."
     ),
     "too-many-buffers": Sentence("You cannot create more buffers and queues than there are event ids."),
     "wrong-core": Sentence(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Element:
 class Comparison:
     """What differs: ``wrong`` of ``total`` elements, the worst errors, the first of them and the region.
 
+    ``others`` are the wrong element with the largest error and the last one, as far as they are others.
     ``farthest`` is the element with the largest difference of floats, wrong or not. ``box`` is (first, last)
     index of the wrong elements in each dimension. ``notes`` are sentences.
     ``rms_ratio`` is the root mean square of the difference over that of the reference, and ``largest`` the
@@ -57,6 +58,7 @@ class Comparison:
     max_abs: float = 0.0
     max_rel: float = 0.0
     first: Element | None = None
+    others: tuple[Element, ...] = ()
     farthest: Element | None = None
     box: tuple[tuple[int, int], ...] = ()
     rms_ratio: float = 0.0
@@ -225,6 +227,9 @@ class _Scan:
         self._max_abs = self._max_rel = 0.0
         self._squares = self._error_squares = self._largest = 0.0
         self._first: Element | None = None
+        self._last: Element | None = None
+        self._worst: Element | None = None
+        self._worst_gap = -1.0
         self._farthest: Element | None = None
         self._low = np.full(len(shape), np.iinfo(np.int64).max)
         self._high = np.full(len(shape), -1)
@@ -321,10 +326,21 @@ class _Scan:
     def _locate(
         self, start: int, wrong: npt.NDArray[np.bool_], left: npt.NDArray[Any], right: npt.NDArray[Any]
     ) -> None:
-        flat = np.flatnonzero(wrong) + start
+        places = np.flatnonzero(wrong)
+        flat = places + start
         self._wrong += flat.size
         if self._first is None:
-            self._first = self._element(start, int(flat[0]) - start, left, right)
+            self._first = self._element(start, int(places[0]), left, right)
+        self._last = self._element(start, int(places[-1]), left, right)
+        with np.errstate(invalid="ignore"):
+            gaps = np.nan_to_num(
+                np.abs(left[places].astype(np.float64) - right[places].astype(np.float64)),
+                nan=np.inf,
+                posinf=np.inf,
+            )
+        if float(gaps.max()) > self._worst_gap:
+            self._worst_gap = float(gaps.max())
+            self._worst = self._element(start, int(places[gaps.argmax()]), left, right)
         for axis, indices in enumerate(np.unravel_index(flat, self._shape) if self._shape else ()):
             self._low[axis] = min(self._low[axis], indices.min())
             self._high[axis] = max(self._high[axis], indices.max())
@@ -346,12 +362,17 @@ class _Scan:
             max_abs=self._max_abs,
             max_rel=self._max_rel,
             first=self._first,
+            others=self._others(),
             farthest=self._farthest,
             box=tuple((int(low), int(high)) for low, high in zip(self._low, self._high, strict=True)),
             rms_ratio=ratio,
             largest=self._largest,
             notes=tuple(self._notes()),
         )
+
+    def _others(self) -> tuple[Element, ...]:
+        found = (each for each in (self._worst, self._last) if each is not None and each != self._first)
+        return tuple(dict.fromkeys(found))
 
     def _notes(self) -> Iterator[Sentence]:
         if self._nans:
@@ -412,11 +433,20 @@ def words(comparison: Comparison, output: int, shape: tuple[int, ...], tolerance
         )
     if comparison.first is not None:
         parts.append(Sentence("First wrong element: {element}.", element=element_words(comparison.first)))
+    if comparison.others:
+        parts.append(Sentence("Others: {elements}.", elements=_listed(map(element_words, comparison.others))))
     if comparison.box:
         region = ", ".join(f"{low}:{high + 1}" for low, high in comparison.box)
         parts.append(Sentence("Wrong elements lie in [{region}].", region=region))
         parts.append(_tail_hint(comparison, shape))
     return joined([*parts, *comparison.notes])
+
+
+def _listed(elements: Iterable[Sentence]) -> Sentence:
+    first, *others = elements
+    for other in others:
+        first = Sentence("{facts}; {fact}", facts=first, fact=other)
+    return first
 
 
 def _tail_hint(comparison: Comparison, shape: tuple[int, ...]) -> Sentence:

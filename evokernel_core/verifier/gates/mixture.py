@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
-from attrs import frozen
+from attrs import field, frozen
 
 from evokernel_core.capture.reference import Values, base_of
 from evokernel_core.domain.graph import InputKind
@@ -83,12 +83,15 @@ def limits_of(task: KernelTask) -> tuple[int, int]:
 @frozen
 class Class:
     """A class of cases: the least share of verifications that have it in a task which can, and whether a
-    case is one, by its sizes and the file's, or by how inputs are drawn; and of which tasks it is asked."""
+    case is one, by its sizes and the file's, or by how inputs are drawn (``is_of_values``); and of which
+    tasks it is asked. An author ``is_told`` of it but where it is a single size."""
 
     name: str
     floor: float
     holds: Holds
     applies: Callable[[KernelTask], bool] = lambda task: True
+    is_of_values: bool = field(default=False, kw_only=True)
+    is_told: bool = field(default=True, kw_only=True)
 
 
 def _sizes(holds: Callable[[int, Symbol], bool], quantifier: Callable[[Iterator[bool]], bool] = any) -> Holds:
@@ -129,10 +132,10 @@ def _is_large(how: str) -> bool:
 
 CLASSES: tuple[Class, ...] = (
     Class("least sizes", 1.0, _sizes(lambda size, symbol: size == symbol.minimum, all)),
-    Class("size 100", 0.9, _sizes(lambda size, _: size == ROUND)),
+    Class("size 100", 0.9, _sizes(lambda size, _: size == ROUND), is_told=False),
     Class("even, no power of two, above 64", 0.5, _sizes(_is_even), _has_powers),
     Class("the same, not 100", 0.3, _sizes(lambda size, symbol: _is_even(size, symbol) and size != ROUND),
-          _has_powers),
+          _has_powers, is_told=False),
     Class("power of two above 64, below the file's", 0.2,
           _sizes(lambda size, symbol: MANY < size < symbol.size and is_power(size)), _has_powers),
     Class("odd above 64", 0.9, _sizes(lambda size, _: size > MANY and size % 2 == 1), _has_powers),
@@ -142,15 +145,16 @@ CLASSES: tuple[Class, ...] = (
     Class("one size beyond the file's", 0.9, _sizes(_is_beyond)),
     Class("all sizes beyond the file's", 0.2, _sizes(_is_beyond, all), _is_modest),
     Class("the file's sizes", 1.0, lambda task, sizes, _: dict(sizes) == task.sizes, _is_modest),
-    Class("all tiny", 1.0, lambda _, __, how: "*2^-" in how),
-    Class("all large", 1.0, lambda _, __, how: _is_large(how)),
-    Class("far from 0 beside their spread", 1.0, lambda _, __, how: "+2^" in how),
-    Class("of all magnitudes", 1.0, _values(MIXED)),
+    Class("all tiny", 1.0, lambda _, __, how: "*2^-" in how, is_of_values=True),
+    Class("all large", 1.0, lambda _, __, how: _is_large(how), is_of_values=True),
+    Class("far from 0 beside their spread", 1.0, lambda _, __, how: "+2^" in how, is_of_values=True),
+    Class("of all magnitudes", 1.0, _values(MIXED), is_of_values=True),
     Class("integers of every width", 1.0,
-          lambda _, __, how: base_of(how) in (*WIDE, MIXED) or _is_large(how)),
-    Class("zeros of both signs", 0.9, lambda _, __, how: base_of(how) in ("wide", "ties", MIXED)),
-    Class("structured, sorted or constant rows", 0.9, _values(*SHAPED)),
-    Class("few much larger than others, or of all scales", 0.9, _values(*WIDE)),
+          lambda _, __, how: base_of(how) in (*WIDE, MIXED) or _is_large(how), is_of_values=True),
+    Class("zeros of both signs", 0.9,
+          lambda _, __, how: base_of(how) in ("wide", "ties", MIXED), is_of_values=True),
+    Class("structured, sorted or constant rows", 0.9, _values(*SHAPED), is_of_values=True),
+    Class("few much larger than others, or of all scales", 0.9, _values(*WIDE), is_of_values=True),
 )  # fmt: skip
 
 
@@ -242,6 +246,17 @@ SIZE_CLASSES: tuple[SizeClass, ...] = (
               lambda _, __, numbers: (3 * 2 ** numbers.randrange(1, 10),)),
     SizeClass("aligned, or next to that", 0, 0.0, lambda _, __, numbers: (_aligned(numbers),)),
 )  # fmt: skip
+
+
+def told(task: KernelTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The classes of sizes, and those of values, in which an author's kernel of a task is compared: names
+    alone, nothing of how often or with which seed."""
+    known = [each for each in CLASSES if each.is_told and each.applies(task)]
+    sizes = (
+        *(each.name for each in known if not each.is_of_values),
+        *(each.name for each in SIZE_CLASSES),
+    )
+    return sizes if task.symbols else (), tuple(each.name for each in known if each.is_of_values)
 
 
 def special_shares(

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc.audit import audit, front_end
+from evokernel_core.targets.ascendc.audit.rules.callees import TILING_FUNCTIONS
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from tests.chinese import left_in_english
 from tests.tables import few
@@ -383,6 +384,16 @@ def test_a_kernel_that_wants_more(change: tuple[str, str], codes: str) -> None:
 @pytest.mark.parametrize(("change", "codes"), [a[1:] for a in TILINGS], ids=[a[0] for a in TILINGS])
 def test_a_tiling_that_wants_more(change: tuple[str, str], codes: str) -> None:
     check(None, change, codes)
+
+
+@pytest.mark.parametrize("call", ["sqrtf(2.0f)", "std::fmax(1.0, 2.0)", "std::exp(1.0)"])
+def test_what_a_tiling_may_not_call_is_told_with_what_it_may(call: str) -> None:
+    source = read_source("add")
+    text = source.files[TILING].replace(COVERED, f"auto value = {call}; (void)value; {COVERED}", 1)
+    text = text.replace("#include <cstdint>", "#include <cstdint>\n#include <cmath>\n#include <algorithm>")
+    result = audit(make_task("add"), source.with_files({TILING: text}))
+    known = ", ".join(f"{name}()" for name in sorted(TILING_FUNCTIONS))
+    assert f"may call: {known};" in str(result.feedback)
 
 
 def test_a_tiling_with_a_face_for_each_file() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -13,12 +15,22 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.items import item
 from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind
+from evokernel_core.targets.ascendc.source import KERNEL
 
+_LEFTOVERS = (
+    (re.compile(r"(?<=\()(\d+) < \1 \|\| "), ""),
+    (re.compile(r" \|\| (\d+) < \1(?= \|\||\))"), ""),
+    (re.compile(r"static_cast<\w+>\(\((\w+) - \1\) \* sizeof\(\w+\)\)"), "0"),
+    (re.compile(r"\((\w+) - \1\) \* sizeof\(\w+\)"), "0"),
+    (re.compile(r"(?<=\w) \+ 0(?=[\])])"), ""),
+)
+"""Expressions that say nothing, and what stands for them."""
 TASKS = Path(__file__).parent / "tasks.json"
 """Made by benchmarks/exemplars.py."""
 
@@ -70,10 +82,30 @@ def source_of(typical: Typical, chip: Chip) -> KernelSource:
     return write(typical.task, initial(typical.task, chip), chip)
 
 
+def _notes(source: KernelSource) -> Iterator[str]:
+    """What a reader who takes lines over has to know of narrow types."""
+    if "static_cast<uint8_t>(" in source.files[KERNEL]:
+        most = most_of("Add", "repeatTime")
+        yield (
+            f"(Repeats and repeat strides are uint8_t, {most} at most. They fit here since ComputeTiling "
+            "returns false or cuts where they would not: keep that, or a larger pitch wraps without a word.)"
+        )
+
+
+def simplified(text: str) -> str:
+    """A kernel's text for a reader: without comparisons and differences of a number or name with itself, and
+    sums with 0, as schedules of other sizes have them."""
+    for pattern, by in _LEFTOVERS:
+        text = pattern.sub(by, text)
+    return text
+
+
 def exemplar(typical: Typical, chip: Chip) -> Experience:
     """The two files of a typical task's kernel, as an item."""
     source = source_of(typical, chip)
-    body = "\n".join(f"{name}:\n{text}" for name, text in source.files.items())
+    body = "\n".join(
+        [*_notes(source), *(f"{name}:\n{simplified(text)}" for name, text in source.files.items())]
+    )
     title = Sentence(
         "{family} kernel on {cores}: {about}",
         family=Sentence(typical.family),

@@ -90,7 +90,10 @@ def _operands(row: ApiRow) -> str:
 
 
 def _cost(row: ApiRow) -> str:
-    return f"class {row.cost}" if row.cost else _PAID_BY[row.pipe]
+    if row.cost:
+        return f"class {row.cost}"
+    paid_by = _PAID_BY[row.pipe]
+    return paid_by.replace("bytes and", "bytes, rows and") if row.units.get("nValue") == "rows" else paid_by
 
 
 def _shared(keys: Sequence[str], head: str, said: Callable[[ApiRow], str]) -> list[str]:

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import Latency
+from evokernel_core.domain.verdict import Latency, evenness
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.roofline import roofline_parts
 from evokernel_core.targets.ascendc.kernels.family import Cores
@@ -21,6 +21,7 @@ from evokernel_core.targets.ascendc.knowledge.cards import CORES
 from evokernel_core.targets.ascendc.knowledge.items import item
 
 PIPES = ("MTE2", "MTE1", "M", "V", "FIX", "MTE3", "S")
+_OF_CUBES = ("MTE1", "M", "FIX")
 LAUNCH, IMBALANCE, OVERLAP = "launch", "imbalance", "overlap"
 BINDINGS = (*PIPES, LAUNCH, IMBALANCE, OVERLAP)
 """What may bind a kernel: a pipe, the launch, cores without work, or pipes that wait for each other."""
@@ -35,7 +36,15 @@ _CONSTANT = re.compile(r"\{([a-z][\w.]*)\}")
 
 def with_constants(text: str, chip: Chip) -> str:
     """A text with a chip's constants in the places of their names (``{mte.load_latency_cycles}``)."""
-    return _CONSTANT.sub(lambda found: f"{attrgetter(found[1])(chip):g}", text)
+    return _CONSTANT.sub(lambda found: f"{figure(chip, found[1]):g}", text)
+
+
+def figure(chip: Chip, name: str) -> float:
+    """A constant of a chip: a field, or one that its file has for the twin alone. Raises KeyError."""
+    try:
+        return float(attrgetter(name)(chip))
+    except AttributeError:
+        return chip.constants[name]
 
 
 @frozen
@@ -84,7 +93,8 @@ def _bindings(latency: Latency, chip: Chip) -> Iterator[str]:
     started_us = chip.launch_of(latency.block_dim)
     if started_us >= _MOST_OF_IT * latency.us:
         yield LAUNCH
-    if latency.balance < _BALANCED:
+    is_cubes = any(pipe in _OF_CUBES for pipe, _ in latency.pipes)
+    if evenness(latency, chip.aic if is_cubes else chip.aiv) < _BALANCED:
         yield IMBALANCE
     if not latency.pipes:
         return

@@ -5,6 +5,7 @@ The system message is that of a kind of cores and a chip: the same text for all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -20,8 +21,9 @@ from evokernel_core.domain.verdict import Latency
 from evokernel_core.hardware.ascend.api import interface_words, most_of
 from evokernel_core.hardware.ascend.api.rows import COSTS
 from evokernel_core.hardware.ascend.chip import Chip, chip_of
-from evokernel_core.hardware.ascend.isa import RESERVED_BYTES
+from evokernel_core.hardware.ascend.isa import REQUEST_BYTES, RESERVED_BYTES
 from evokernel_core.hardware.device import Device
+from evokernel_core.targets.ascendc.audit.rules.callees import TILING_FUNCTIONS
 from evokernel_core.targets.ascendc.audit.rules.tiling import MAX_BYTES
 from evokernel_core.targets.ascendc.audit.text import KEYWORDS
 from evokernel_core.targets.ascendc.kernels.family import Cores
@@ -121,6 +123,12 @@ class AscendCKnowledge:
         binding = bindings_of(latency, chip) if latency else expected_bindings(task, chip)
         return *practices_for(binding, kind.units, chip), *further_cards(task, kind, kernels)
 
+    def most_blocks(self, kind: KernelKind, device: Device) -> int:
+        return most_blocks(kind.units, chip_of(device))
+
+    def launch_us(self, kind: KernelKind, blocks: int, device: Device) -> float:
+        return launch_us(kind.units, blocks, chip_of(device))
+
     def shipped(self, device: Device) -> tuple[Shipped, ...]:
         chip = chip_of(device)
         return (
@@ -133,6 +141,8 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
     """What is told of cores of that kind: the same text for all tasks. ``structured`` None: nothing of the
     form of an answer."""
     reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
+    core_gbps = chip.mte.load_bytes_per_cycle * chip.mhz / 1000
+    known = [card for card in cards() if units in card.cores]
     values = {
         "units": units,
         "chip": chip,
@@ -140,6 +150,13 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
         "reserved_bytes": reserved_bytes,
         "launch": _LAUNCHES[units],
         "tiling_bytes": MAX_BYTES,
+        "tiling_functions": sorted(TILING_FUNCTIONS),
+        "core_gbps": core_gbps,
+        "full_cores": math.ceil(chip.gm.hbm_achieved_gbps / core_gbps),
+        "request_bytes": REQUEST_BYTES,
+        "launch_us": launch_us(units, most_blocks(units, chip), chip),
+        "titles": [card.experience.title for card in known if card.is_topic],
+        "functions": [card.rows[0] for card in known if not card.is_topic],
         "repeats": most_of("Add", "repeatTime"),
         "mmad_limit": most_of("Mmad", "m"),
         "classes": [name for name in COSTS if name],
@@ -147,6 +164,16 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
         "files": FILES,
     }
     return _environment().get_template("system.md.jinja").render(values)
+
+
+def most_blocks(units: Cores, chip: Chip) -> int:
+    """Those of a launch on all cores of that kind."""
+    return chip.aiv if units is Cores.VECTOR else chip.aic
+
+
+def launch_us(units: Cores, blocks: int, chip: Chip) -> float:
+    """Modelled microseconds of a launch on such cores before any work."""
+    return chip.mixed_launch_of(blocks) if units is Cores.BOTH else chip.launch_of(blocks)
 
 
 @cache

@@ -33,7 +33,7 @@ def check_callees(unit: Unit, interface: Interface) -> Iterator[Finding]:
         declaration = node.declaration
         if declaration is not None and declaration.kind in FUNCTIONS:
             if not is_allowed(unit, declaration, node.file, interface):
-                yield at(node, "callee", _foreign(declaration.name))
+                yield at(node, "callee", _foreign(declaration.name, node.file))
         elif node.kind == CursorKind.CALL:
             yield from _open_call(unit, node, own, interface)
 
@@ -72,8 +72,14 @@ def _open_call(unit: Unit, node: Node, own: frozenset[str], interface: Interface
     if not name or (target is not None and target.kind in RECORDS):
         return
     if name not in own and name not in interface.callables and not name.startswith("operator"):
-        yield at(node, "callee", _foreign(name))
+        yield at(node, "callee", _foreign(name, node.file))
 
 
-def _foreign(name: str) -> Sentence:
+def _foreign(name: str, file: str) -> Sentence:
+    if file == TILING:
+        return Sentence(
+            "{name}() is none of the functions that the tiling may call: {known}; use one of these.",
+            name=name,
+            known=", ".join(f"{known}()" for known in sorted(TILING_FUNCTIONS)),
+        )
     return Sentence("{name}() is not AscendC's nor the kernel's own; do without it.", name=name)
