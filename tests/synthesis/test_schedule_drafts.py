@@ -49,7 +49,7 @@ def task() -> KernelTask:
     spec = TensorSpec(("s0", "s1"), "float32")
     node = Node("y", "aten._softmax.default", (ValueRef("x"), -1, False), (), (spec,))
     graph = Graph((GraphInput("x", spec),), (node,), (ValueRef("y"),))
-    symbols = (Symbol("s0", 8192), Symbol("s1", 256))
+    symbols = (Symbol("s0", 8192), Symbol("s1", 128))
     return KernelTask("softmax", graph, symbols, TOLERANCES["float32"], "softmax")
 
 

@@ -103,8 +103,8 @@ class Rates:
 
 @frozen
 class Vector:
-    """The vector unit: cycles of an instruction beside its repeats, by its class, and bytes of a bank over
-    all groups."""
+    """The vector unit: cycles of an instruction beside its repeats, by its class, groups of banks, and bytes
+    of a bank over all groups."""
 
     startup_cycles: float
     startup_transcendental_cycles: float
@@ -113,6 +113,7 @@ class Vector:
     tail_cycles: float
     counter_tail_cycles: float
     read_write_conflict_cycles: float
+    bank_groups: int
     bank_bytes: int
     elements_per_cycle: Rates
 

@@ -40,11 +40,8 @@ def with_constants(text: str, chip: Chip) -> str:
 
 
 def figure(chip: Chip, name: str) -> float:
-    """A constant of a chip: a field, or one that its file has for the twin alone. Raises KeyError."""
-    try:
-        return float(attrgetter(name)(chip))
-    except AttributeError:
-        return chip.constants[name]
+    """A constant of a chip, by the path of its field. Raises AttributeError."""
+    return float(attrgetter(name)(chip))
 
 
 @frozen
