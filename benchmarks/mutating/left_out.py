@@ -26,6 +26,9 @@ WRONG = 3
 _WIDE = r"const (?:u?int64_t \w+ = |uint32_t \w+ = static_cast<uint32_t>)([^;?]+);"
 """Constants of 64 bits, and those of 32 bits that something wider is converted to."""
 
+_BYTES = re.compile(r"static_cast<uint32_t>\(([\w.]+(?: \* [\w.]+)*?) \* sizeof\((\w+)\)\)")
+"""The bytes of so many elements of a type."""
+
 
 def integer_width(subject: Subject) -> Iterator[Mutant]:
     """A variable of 64 bits, or an index, that is held in fewer."""
@@ -154,13 +157,13 @@ def dropped_tail(subject: Subject) -> Iterator[Mutant]:
                 instead(source, item, f"{item.op}({arguments});"),
                 odd,
             )
-    for match in re.finditer(r"static_cast<uint32_t>\((\w+) \* sizeof\((\w+)\)\)", text):
+    for match in _BYTES.finditer(text):
         for unit in (2, 16):
-            cut = f"({match[1]} > {unit} ? {match[1]} / {unit} * {unit} : {match[1]})"
+            cut = f"({match[1]} > {unit} ? ({match[1]}) / {unit} * {unit} : {match[1]})"
             yield mutant(
                 Kind.TAIL,
                 subject,
-                f"copies of whole {unit} elements",
+                f"copies of {match[1]} elements, whole {unit}s",
                 put(source, match.start(), match.end(), f"static_cast<uint32_t>({cut} * sizeof({match[2]}))"),
                 odd,
             )

@@ -58,7 +58,7 @@ async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: 
         name = await story.generate("torch.add")
         await story.outcome("accepted", 2)  # the draft, and the model's faster one
         reports = [r.message or "" for rs in editor.client.progress_reports.values() for r in rs]
-        assert any("attempt 4/6" in words for words in reports)
+        assert any("attempt 3/6" in words for words in reports)
         used = database.values()
         await story.refine(name, ["Reject"])
         await story.outcome("rejected")

@@ -54,12 +54,11 @@ def test_drafted_repaired_twice_and_refined(verifier: LocalVerifier, tmp_path: P
         engine = Engine(
             memory, verifier, LlmProposer(settings.endpoint, ascendc(load_chip())), QValuePolicy(), settings
         )
-        result = engine.run(scale_add(), len(names), on_attempt=events.append)
+        result = engine.run(scale_add(), len(names) - 1, on_attempt=events.append)  # one is asked again
         memory.close()
     failed = [event.candidate and event.candidate.verdict.failed_gate for event in events]
-    assert [gate and gate.gate.value for gate in failed] == ["compile", None, "correctness", None, None]
-    assert events[1].candidate is None
-    assert [event.stage for event in events] == [*[Stage.DRAFT] * 4, Stage.REFINE]
+    assert [gate and gate.gate.value for gate in failed] == ["compile", "correctness", None, None]
+    assert [event.stage for event in events] == [*[Stage.DRAFT] * 3, Stage.REFINE]
     assert result.status is Status.VERIFIED and result.best and result.best.verdict.feasible
     questions = [request["messages"][1]["content"] for request in endpoint.requests]
     assert "FastScale" in questions[1], "the compiler's words reach the model"

@@ -70,7 +70,11 @@ def test_brackets_and_arguments() -> None:
 
 
 SEEN = [
-    (Kind.TAIL, "copies of whole 16", {"output-not-written", "uninitialised-read"}),
+    (
+        Kind.TAIL,
+        "copies of tiling_.columns elements, whole 16s",
+        {"output-not-written", "uninitialised-read"},
+    ),
     (Kind.SYNC, "outputLocalQueue", {"missing-sync"}),
 ]
 
