@@ -28,8 +28,8 @@ def convolution_backward(  # noqa: PLR0913, PLR0917 - as its op
     where they are not ``asked``."""
     rank = x.dim() - 2
     steps, pads, gaps = (_each(given, rank) for given in (stride, padding, dilation))
-    narrow, wide = (x, gradient) if transposed else (gradient, x)
-    _check(narrow, wide, weight, steps, pads, gaps, groups)
+    output, image = (x, gradient) if transposed else (gradient, x)
+    _check(output, image, weight, steps, pads, gaps, groups)
     of_x = of_weight = of_bias = None
     if asked[0]:
         spans = [gaps[i] * (weight.shape[2 + i] - 1) + 1 for i in range(rank)]
@@ -45,21 +45,21 @@ def convolution_backward(  # noqa: PLR0913, PLR0917 - as its op
 
 
 def _check(
-    narrow: torch.Tensor,
-    wide: torch.Tensor,
+    output: torch.Tensor,
+    image: torch.Tensor,
     weight: torch.Tensor,
     steps: Any,
     pads: Any,
     gaps: Any,
     groups: int,
 ) -> None:
-    """Raises RuntimeError where no convolution of ``wide`` has the sizes of ``narrow``."""
-    sizes = [wide.shape[0], weight.shape[0]]
+    """Raises RuntimeError where no convolution of ``image`` has the sizes of ``output``."""
+    sizes = [image.shape[0], weight.shape[0]]
     for i in range(len(steps)):
         span = gaps[i] * (weight.shape[2 + i] - 1) + 1
-        sizes.append((wide.shape[2 + i] + 2 * pads[i] - span) // steps[i] + 1)
-    if wide.shape[1] != weight.shape[1] * groups or list(narrow.shape) != sizes:
-        raise RuntimeError(f"{tuple(narrow.shape)} is no result of a convolution of {tuple(wide.shape)}")
+        sizes.append((image.shape[2 + i] + 2 * pads[i] - span) // steps[i] + 1)
+    if image.shape[1] != weight.shape[1] * groups or list(output.shape) != sizes:
+        raise RuntimeError(f"{tuple(output.shape)} is no result of a convolution of {tuple(image.shape)}")
 
 
 def _of_weight(
