@@ -110,7 +110,12 @@ def _handler(endpoint: RecordedEndpoint) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
-            request = json.loads(self.rfile.read(length))
+            body = self.rfile.read(length)
+            if len(body) < length:
+                endpoint.left.set()
+                self.close_connection = True
+                return
+            request = json.loads(body)
             endpoint.asked.append(self.path)
             if self.path not in endpoint.paths:
                 self._send({"status": 404, "body": {"error": {"message": "no such path"}}})
