@@ -1,0 +1,43 @@
+"""Functions that texts of kernels share; each stands in a kernel that calls it, and in no other.
+
+They use nothing that Triton's interpreter lacks: no libdevice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+HELPERS: Mapping[str, str] = {
+    "multiplied": """
+@triton.jit
+def multiplied(a, b):
+    return a * b
+""",
+    "rounded_to_even": """
+@triton.jit
+def rounded_to_even(x):
+    # adding 1.5 * 2**23 leaves no bits behind the point, and rounds ties to even
+    return tl.where(tl.abs(x) < 4194304.0, (x + 12582912.0) - 12582912.0, x)
+""",
+    "truncated": """
+@triton.jit
+def truncated(x):
+    return tl.where(x < 0, tl.ceil(x), tl.floor(x))
+""",
+}
+
+
+def closed(names: Iterable[str]) -> tuple[str, ...]:
+    """These helpers and those that they call, each behind what it calls."""
+    found: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        for other in HELPERS:
+            if other != name and re.search(rf"\b{other}\(", HELPERS[name]):
+                add(other)
+        found[name] = None
+
+    for name in sorted(names):
+        add(name)
+    return tuple(found)

@@ -1,0 +1,55 @@
+"""A kernel in Triton as its author writes it: jit functions, what they share, and their launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve, field, frozen
+
+from evokernel_core.targets.triton.launch import Launch, Scratch
+from evokernel_core.targets.triton.source import HEADER
+
+DTYPES: Mapping[str, str] = {
+    "float64": "tl.float64",
+    "float32": "tl.float32",
+    "float16": "tl.float16",
+    "bfloat16": "tl.bfloat16",
+    "int64": "tl.int64",
+    "int32": "tl.int32",
+    "int16": "tl.int16",
+    "int8": "tl.int8",
+    "uint8": "tl.uint8",
+    "bool": "tl.int1",
+}
+"""A tensor's dtype in Triton's words."""
+
+
+@frozen
+class TritonKernel:
+    """One kernel of a program. ``functions``: the texts of its jit functions, the decorators with them.
+    ``helpers``: names of functions of ``helpers.py`` that they call. ``launches`` speak of the part's own
+    inputs, outputs and symbols; ``scratch`` is its own memory; ``requires`` the sizes that it takes."""
+
+    functions: tuple[str, ...]
+    launches: tuple[Launch, ...]
+    helpers: frozenset[str] = frozenset()
+    scratch: tuple[Scratch, ...] = ()
+    requires: tuple[str, ...] = field(default=())
+
+    def renamed(self, tensors: Mapping[str, str]) -> TritonKernel:
+        """The same with other names of tensors and scalars in its launches."""
+        scratch = tuple(evolve(one, name=tensors.get(one.name, one.name)) for one in self.scratch)
+        launches = tuple(
+            evolve(launch, arguments=tuple(tensors.get(word, word) for word in launch.arguments))
+            for launch in self.launches
+        )
+        return evolve(self, scratch=scratch, launches=launches)
+
+
+def kernel_text(summary: str, helpers: Iterable[str], functions: Iterable[str]) -> str:
+    """The file ``kernel.py``: what it computes in a line, its imports, helpers and functions."""
+    from evokernel_core.targets.triton.kernels.helpers import HELPERS, closed
+
+    texts = [HELPERS[name] for name in closed(helpers)]
+    parts = [f'"""{summary}"""\n\n{HEADER}', *texts, *dict.fromkeys(functions)]
+    return "\n\n".join(part.strip("\n") + "\n" for part in parts)

@@ -1,0 +1,28 @@
+"""Kernels in Triton as sources: their target, their files, and what stands in which."""
+
+from __future__ import annotations
+
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.targets.triton.launch import LaunchRecord
+
+TARGET = "triton"
+KERNEL, LAUNCH = "kernel.py", "launch.json"
+"""The jit functions, and the record of what a host launches."""
+FILES = (KERNEL, LAUNCH)
+HEADER = "import triton\nimport triton.language as tl\n"
+"""The imports that a kernel has, and the only ones."""
+
+
+def _devices() -> tuple[str, ...]:
+    from evokernel_core.hardware.gpu.gpu import gpu_names
+
+    return gpu_names()
+
+
+KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_devices)
+
+
+def triton_source(kernel: str, record: LaunchRecord, strategy: Strategy) -> KernelSource:
+    """The source of a text of jit functions and its launch record."""
+    return KernelSource(TARGET, {KERNEL: kernel, LAUNCH: record.text()}, strategy)
