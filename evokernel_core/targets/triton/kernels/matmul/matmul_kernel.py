@@ -12,6 +12,7 @@ from evokernel_core.targets.triton.kernels.function import (
 )
 from evokernel_core.targets.triton.kernels.matmul.matmul_schedule import MatmulSchedule
 from evokernel_core.targets.triton.kernels.matmul.operands import operand
+from evokernel_core.targets.triton.kernels.precision import argument
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.launch import Launch, Scratch
 
@@ -93,8 +94,7 @@ class _Printer:
             left = masked(both(rows, behind.replace(" {}", "[None, :]")), "0.0")
             right = masked(both(behind.replace(" {}", "[:, None]"), columns), "0.0")
             function.add(f"a = tl.load(left{left})", f"b = tl.load(right{right})")
-            precise = problem.dtype == "float32"
-            precision = f', input_precision="{self.schedule.precision}"' if precise else ""
+            precision = argument(self.schedule.precision, problem.dtype)
             function.add(f"sums = tl.dot(a, b, sums{precision})")
             function.add(f"left += {_step(self.left.column)}", f"right += {_step(self.right.row)}")
 
@@ -114,8 +114,8 @@ class _Printer:
             base = f"{side.pointer} + {side.start}" if side.start else side.pointer
             if first != "0":
                 base += f" + {_times(f'{first}.to(tl.int64)', side.column if name == 'left' else side.row)}"
-            rows, columns = (f"{part}.to(tl.int64)" if part[0] in "rc" else part for part in (rows, columns))
-            self.function.add(f"{name} = {base} + {side.at(rows, columns)}")
+            places = (f"{part}.to(tl.int64)" if part[0] in "rc" else part for part in (rows, columns))
+            self.function.add(f"{name} = {base} + {side.at(*places)}")
 
     def _last_of_triangle(self, last: str) -> str:
         triangle = self.problem.triangle
@@ -139,10 +139,8 @@ class _Printer:
                       if self.batched else "part.to(tl.int64)"]  # fmt: skip
         pointer = function.tensor(output)
         base = f"{pointer} + ({matrix[0]}) * {self.m} * {self.n}" if matrix else pointer
-        for key in ("GROUP_M",):
-            function.constant(key, self.schedule.group_m)
-        for key, value in self.schedule.constants().items():
-            function.constant(key, value)
+        for key, number in self.schedule.constants().items():
+            function.constant(key, number)
         mask = both(
             "" if self.whole_m else f"rows[:, None] < {self.m}",
             "" if self.whole_n else f"columns[None, :] < {self.n}",

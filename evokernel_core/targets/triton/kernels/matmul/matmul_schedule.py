@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from typing import Annotated
 
 from attrs import evolve, frozen
@@ -15,24 +14,19 @@ from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Sp
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.occupancy import resident, together
+from evokernel_core.targets.triton.kernels.precision import (
+    PRECISION_NAMES,
+    Precision,
+    on_vector_units,
+    product_rate,
+    why_not,
+)
 
 _OTHER_REGISTERS = 40
 """A thread's registers beside sums: addresses, masks and what is on its way."""
 _STEP_US = 0.35
 """Assumed: from a load's request to the product of what it brought, with nothing ahead."""
-_VECTOR_EFFICIENCY, _MATRIX_EFFICIENCY = 0.45, 0.75
-"""Assumed shares of the peak rate that Triton's products reach on vector and on matrix units."""
 _MOST_SPLITS = 64
-
-
-class Precision(StrEnum):
-    """How float32 operands are multiplied; other dtypes have one way."""
-
-    IEEE = "ieee"
-    TF32X3 = "tf32x3"
-    """On matrix units in three parts, which keep float32's accuracy."""
-    TF32 = "tf32"
-    """Where the caller's own PyTorch setting allows it; no first schedule has it."""
 
 
 _TILE = Range(16, 256, power_of_two=True)
@@ -57,13 +51,12 @@ class MatmulSchedule(Schedule):
     split_k: Annotated[
         int, Range(1, _MOST_SPLITS, power_of_two=True), Scaled("double splits", "halve splits")
     ] = 1
-    precision: Annotated[
-        Precision, Named({Precision.IEEE: "float32 products", Precision.TF32X3: "products of three TF32 parts"})
-    ] = Precision.IEEE  # fmt: skip
+    precision: Annotated[Precision, Named(PRECISION_NAMES)] = Precision.IEEE
 
     def constants(self) -> dict[str, int]:
         """Its constexpr parameters."""
-        return {"BLOCK_M": self.block_m, "BLOCK_N": self.block_n, "BLOCK_K": self.block_k}
+        blocks = {"BLOCK_M": self.block_m, "BLOCK_N": self.block_n, "BLOCK_K": self.block_k}
+        return {"GROUP_M": self.group_m, **blocks}
 
 
 _TILES = (
@@ -103,10 +96,8 @@ def refusal(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int]
     """Why a schedule makes no kernel."""
     if problem.splits and schedule.split_k > 1:
         return "The parts of the sums are the task's own."
-    if schedule.precision is not Precision.IEEE and problem.dtype != "float32":
-        return "Only products in float32 have a precision."
-    if schedule.precision is Precision.TF32:
-        return "Products in TF32 lose digits, which only the caller's PyTorch setting may allow."
+    if reason := why_not(schedule.precision, problem.dtype):
+        return reason
     if not _resident(problem, schedule, gpu):
         return "The tile does not fit the registers and the shared memory of a multiprocessor."
     return None
@@ -115,7 +106,7 @@ def refusal(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int]
 def _registers(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> int:
     threads = schedule.warps * gpu.threads_per_warp
     sums = schedule.block_m * schedule.block_n / threads
-    on_vectors = problem.dtype == "float32" and schedule.precision is Precision.IEEE
+    on_vectors = on_vector_units(schedule.precision, problem.dtype)
     operands = (
         (schedule.block_m + schedule.block_n) * min(schedule.block_k, 16) / threads if on_vectors else 0
     )
@@ -159,11 +150,8 @@ def estimate_us(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, 
 def _rate(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> float:
     """Operations a microsecond of the whole GPU: small tiles load more than they compute with."""
     shape = schedule.block_m * schedule.block_n / (schedule.block_m + schedule.block_n)
-    if problem.dtype == "float32" and schedule.precision is Precision.IEEE:
-        return gpu.vector_flops * _VECTOR_EFFICIENCY * min(1.0, shape / 32)
-    kind = "tf32" if problem.dtype == "float32" else problem.dtype
-    peak = gpu.flops.get(kind, gpu.vector_flops) / (3 if schedule.precision is Precision.TF32X3 else 1)
-    return peak * _MATRIX_EFFICIENCY * min(1.0, shape / 64)
+    enough = 32 if on_vector_units(schedule.precision, problem.dtype) else 64
+    return product_rate(gpu, schedule.precision, problem.dtype) * min(1.0, shape / enough)
 
 
 def notes(problem: Product, schedule: MatmulSchedule) -> Iterator[str]:
