@@ -36,7 +36,7 @@ def fused_kernel(plan: Plan, schedule: TileSchedule, name: str) -> TritonKernel:
 
 
 @frozen
-class _Axis:
+class _TileAxis:
     """One axis of the tile: the index along it, how many there are, and the constant of its block.
     ``reduced``: it is reduced; ``looped``: in steps of a loop."""
 
@@ -62,7 +62,7 @@ class _Printer:
 
     # -- the iteration space ------------------------------------------------------------------
 
-    def _axes(self) -> tuple[_Axis, _Axis]:
+    def _axes(self) -> tuple[_TileAxis, _TileAxis]:
         plan, looped = self.plan, self.schedule.looped
         family = plan.family
         rows = plan.leading.times(plan.mid) if family == "piecewise" else plan.mid
@@ -73,8 +73,8 @@ class _Printer:
         second = "lane" if family == "columnwise" else "column"
         steps = family in ("columnwise", "piecewise")
         return (
-            _Axis(first, rows, "ROWS" if not steps else "STEPS", steps, steps and looped),
-            _Axis(
+            _TileAxis(first, rows, "ROWS" if not steps else "STEPS", steps, steps and looped),
+            _TileAxis(
                 second,
                 plan.inner,
                 "COLUMNS",
@@ -281,7 +281,7 @@ class _Printer:
             yield f"{self.numbers[number]} = {index}"
             behind = behind.times(plan.outer[number])
 
-    def _range(self, axis: _Axis, start: str = "") -> str:
+    def _range(self, axis: _TileAxis, start: str = "") -> str:
         """The indices of a tile along an axis; those of its first are few and of 64 bits, as they are
         multiplied by what may be large."""
         first = f"{start} + " if start else ""
