@@ -1,0 +1,123 @@
+"""Schedules of attentions: queries and keys of a step, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from attrs import frozen
+
+from evokernel_core.compiler.problems.attention import Attention
+from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.expressions import next_power_of_2
+from evokernel_core.targets.triton.kernels.occupancy import resident, together
+from evokernel_core.targets.triton.kernels.precision import (
+    PRECISION_NAMES,
+    Precision,
+    on_vector_units,
+    product_rate,
+    why_not,
+)
+
+_OTHER_REGISTERS = 48
+"""A thread's registers beside scores, parts of the output and operands."""
+_STEP_US = 0.9
+"""Assumed: two products of a step with the softmax between them, with nothing ahead."""
+_BLOCK = Range(16, 128, power_of_two=True)
+
+
+@frozen
+class AttentionSchedule(Schedule):
+    """``block_q`` x ``block_k`` scores in a step of a program."""
+
+    block_q: Annotated[int, _BLOCK, Scaled("double queries", "halve queries")]
+    block_k: Annotated[int, _BLOCK, Scaled("double keys of a step", "halve keys of a step")]
+    warps: Annotated[int, Range(1, 16, power_of_two=True), Scaled("double warps", "halve warps")] = 4
+    stages: Annotated[
+        int, Stages(1, 5), Listed("one stage more", "one stage less", table=(1, 2, 3, 4, 5))
+    ] = 2
+    precision: Annotated[Precision, Named(PRECISION_NAMES)] = Precision.IEEE
+
+
+def starts(problem: Attention, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[AttentionSchedule]:
+    """Steps no larger than the attention needs."""
+    queries, keys = problem.queries.evaluate(sizes), problem.keys.evaluate(sizes)
+    for block_q, block_k, warps in (
+        *((128, 128, 8), (128, 64, 8), (128, 64, 4), (64, 128, 4), (64, 64, 4), (64, 32, 4), (32, 64, 4)),
+        *((32, 32, 4), (16, 128, 4), (16, 64, 4), (16, 32, 4), (16, 16, 1)),
+    ):
+        if block_q <= max(16, next_power_of_2(queries)) and block_k <= max(16, next_power_of_2(keys)):
+            for stages in (3, 2, 1):
+                yield AttentionSchedule(block_q, block_k, warps, stages)
+
+
+def padded(size: int) -> int:
+    """Columns of a tile that holds whole rows of queries, keys or values."""
+    return max(16, next_power_of_2(size))
+
+
+def refusal(
+    problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int], gpu: Gpu
+) -> str | None:
+    """Why a schedule makes no kernel."""
+    if reason := why_not(schedule.precision, problem.dtype):
+        return reason
+    if not _resident(problem, schedule, sizes, gpu):
+        return "Rows of queries, keys and values do not fit the registers and the shared memory."
+    return None
+
+
+def _resident(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int], gpu: Gpu) -> int:
+    size = ITEM_SIZE[problem.dtype]
+    depth, width = padded(problem.depth.evaluate(sizes)), padded(problem.width.evaluate(sizes))
+    threads = schedule.warps * gpu.threads_per_warp
+    shared = schedule.block_q * depth * size + schedule.stages * schedule.block_k * (depth + width) * size
+    shared += schedule.block_q * schedule.block_k * size
+    registers = schedule.block_q * (width + schedule.block_k) / threads
+    if on_vector_units(schedule.precision, problem.dtype):
+        registers += (schedule.block_q + schedule.block_k) * 16 / threads
+    return resident(gpu, schedule.warps, shared, math.ceil(registers) + _OTHER_REGISTERS)
+
+
+def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+    """Estimated microseconds: products, exponentials and memory side by side."""
+    size = ITEM_SIZE[problem.dtype]
+    matrices, queries, keys, depth, width = (
+        getattr(problem, key).evaluate(sizes) for key in ("matrices", "queries", "keys", "depth", "width")
+    )
+    tiles = math.ceil(queries / schedule.block_q)
+    programs = matrices * tiles
+    held = max(_resident(problem, schedule, sizes, gpu), 1)
+    seen = keys if not problem.causal else max(1, (min(keys, queries) + schedule.block_q) // 2)
+    steps = math.ceil(seen / schedule.block_k)
+    enough = 64 if on_vector_units(schedule.precision, problem.dtype) else 128
+    share = min(1.0, math.sqrt(schedule.block_q * schedule.block_k) / enough)
+    rate = product_rate(gpu, schedule.precision, problem.dtype) * share / gpu.multiprocessors
+    step = 2 * schedule.block_q * schedule.block_k * (padded(depth) + padded(width)) / rate
+    step += schedule.block_q * schedule.block_k / (gpu.special_flops / gpu.multiprocessors)
+    rounds = math.ceil(programs / (gpu.multiprocessors * held))
+    at_once = min(held, math.ceil(programs / gpu.multiprocessors))
+    computed = rounds * steps * max(step * at_once, _STEP_US / min(schedule.stages, 2))
+    shared = math.ceil(matrices / problem.sharing.evaluate(sizes))
+    moved = (matrices * queries * (depth + width) + shared * keys * (depth + width)) * size
+    if problem.mask is not None:
+        moved += matrices * queries * keys * 4
+    panels = programs * steps * schedule.block_k * (depth + width) * size
+    total = together(computed, panels / gpu.l2_bytes_us, moved / gpu.memory_bytes_us)
+    return total + _STEP_US + gpu.launch_us
+
+
+def notes(problem: Attention, schedule: AttentionSchedule) -> Iterator[str]:
+    """A schedule in words."""
+    yield "online softmax over steps of {block_q} queries x {block_k} keys, {warps} warps, {stages} stages"
+    if problem.causal:
+        yield "keys behind the last query of a tile are not read"
+
+
+def cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:
+    """Its archive cell."""
+    return Descriptor(Dataflow.OUTPUT_STATIONARY, "SHARED", Split.HEADS, Algorithm.ONLINE)

@@ -1,0 +1,169 @@
+"""Schedules of matrix products: the tile of a program, how sums are split, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.problems.products import Product
+from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels.occupancy import resident, together
+from evokernel_core.targets.triton.kernels.precision import (
+    PRECISION_NAMES,
+    Precision,
+    on_vector_units,
+    product_rate,
+    why_not,
+)
+
+_OTHER_REGISTERS = 40
+"""A thread's registers beside sums: addresses, masks and what is on its way."""
+_STEP_US = 0.35
+"""Assumed: from a load's request to the product of what it brought, with nothing ahead."""
+_MOST_SPLITS = 64
+
+
+_TILE = Range(16, 256, power_of_two=True)
+
+
+@frozen
+class MatmulSchedule(Schedule):
+    """The tile of a program, and how programs are ordered.
+
+    ``group_m``: rows of tiles that are computed column by column, so that L2 holds what they share.
+    ``split_k``: parts of each sum, which a second launch adds.
+    """
+
+    block_m: Annotated[int, _TILE, Scaled("double rows of tile", "halve rows of tile")]
+    block_n: Annotated[int, _TILE, Scaled("double columns of tile", "halve columns of tile")]
+    block_k: Annotated[int, _TILE, Scaled("double depth of tile", "halve depth of tile")]
+    warps: Annotated[int, Range(1, 16, power_of_two=True), Scaled("double warps", "halve warps")] = 4
+    stages: Annotated[
+        int, Stages(1, 6), Listed("one stage more", "one stage less", table=(1, 2, 3, 4, 5, 6))
+    ] = 3
+    group_m: Annotated[int, Range(1, 64), Listed("larger groups", "smaller groups", table=(1, 4, 8, 16))] = 8
+    split_k: Annotated[
+        int, Range(1, _MOST_SPLITS, power_of_two=True), Scaled("double splits", "halve splits")
+    ] = 1
+    precision: Annotated[Precision, Named(PRECISION_NAMES)] = Precision.IEEE
+
+    def constants(self) -> dict[str, int]:
+        """Its constexpr parameters."""
+        blocks = {"BLOCK_M": self.block_m, "BLOCK_N": self.block_n, "BLOCK_K": self.block_k}
+        return {"GROUP_M": self.group_m, **blocks}
+
+
+_TILES = (
+    *((128, 256, 64, 8, 3), (256, 128, 64, 8, 3), (128, 128, 64, 8, 4), (128, 128, 32, 4, 4)),
+    *((128, 64, 64, 4, 4), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4), (64, 64, 32, 4, 4), (64, 32, 64, 4, 4)),
+    *((32, 64, 64, 4, 4), (32, 32, 64, 4, 4), (16, 64, 128, 4, 4), (64, 16, 128, 4, 4), (16, 128, 128, 4, 4)),
+    *((128, 16, 128, 4, 4), (16, 16, 256, 4, 3), (32, 16, 128, 4, 4), (16, 32, 128, 4, 4)),
+    *((64, 64, 16, 8, 3), (128, 64, 16, 8, 3), (128, 128, 16, 16, 3), (32, 32, 32, 4, 3)),
+)
+"""Rows, columns, depth, warps and stages of tiles that programs of GPUs have."""
+
+
+def starts(problem: Product, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[MatmulSchedule]:
+    """Tiles no larger than the product needs, with sums split where they leave multiprocessors idle."""
+    batch, m, n, k = problem.evaluate(sizes)
+    seen = set[MatmulSchedule]()
+    for rows, columns, depth, warps, stages in _TILES:
+        if rows > _rounded(m) or columns > _rounded(n):
+            continue
+        tile = MatmulSchedule(rows, columns, min(depth, _rounded(k)), warps, stages)
+        programs = batch * math.ceil(m / rows) * math.ceil(n / columns)
+        for split in (1, 2, 4, 8, 16, 32, 64):
+            fits = split == 1 or (
+                programs * split <= 8 * gpu.multiprocessors and k >= 4 * split * tile.block_k
+            )
+            if fits:
+                seen.add(evolve(tile, split_k=split))
+    yield from sorted(seen, key=lambda one: (one.block_m, one.block_n, one.block_k, one.warps, one.split_k))
+
+
+def _rounded(size: int) -> int:
+    """The tile that holds a whole dimension."""
+    return min(max(16, 1 << max(size - 1, 0).bit_length()), 256)
+
+
+def refusal(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> str | None:
+    """Why a schedule makes no kernel."""
+    if problem.splits and schedule.split_k > 1:
+        return "The parts of the sums are the task's own."
+    if reason := why_not(schedule.precision, problem.dtype):
+        return reason
+    if not _resident(problem, schedule, gpu):
+        return "The tile does not fit the registers and the shared memory of a multiprocessor."
+    return None
+
+
+def _registers(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> int:
+    threads = schedule.warps * gpu.threads_per_warp
+    sums = schedule.block_m * schedule.block_n / threads
+    on_vectors = on_vector_units(schedule.precision, problem.dtype)
+    operands = (
+        (schedule.block_m + schedule.block_n) * min(schedule.block_k, 16) / threads if on_vectors else 0
+    )
+    return math.ceil(sums + operands) + _OTHER_REGISTERS
+
+
+def _resident(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> int:
+    panel = (schedule.block_m + schedule.block_n) * schedule.block_k * ITEM_SIZE[problem.dtype]
+    return resident(gpu, schedule.warps, panel * schedule.stages, _registers(problem, schedule, gpu))
+
+
+def estimate_us(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+    """Estimated microseconds: arithmetic, L2 and device memory side by side, and the way into the first
+    step; split sums are written, read and added besides."""
+    batch, m, n, k = problem.evaluate(sizes)
+    size, out = ITEM_SIZE[problem.dtype], ITEM_SIZE[problem.out_dtype]
+    parts = schedule.split_k * max(problem.splits, 1)
+    depth = math.ceil(k / parts / schedule.block_k) * schedule.block_k
+    programs = batch * parts * math.ceil(m / schedule.block_m) * math.ceil(n / schedule.block_n)
+    held = max(_resident(problem, schedule, gpu), 1)
+    rounds = math.ceil(programs / (gpu.multiprocessors * held))
+    at_once = min(held, math.ceil(programs / gpu.multiprocessors))
+    tile = (
+        2
+        * schedule.block_m
+        * schedule.block_n
+        * depth
+        / (_rate(problem, schedule, gpu) / gpu.multiprocessors)
+    )
+    latency = depth / schedule.block_k * _STEP_US / schedule.stages
+    computed = rounds * max(tile * at_once, latency)
+    panels = programs * (schedule.block_m + schedule.block_n) * depth * size
+    moved = batch * (m * k + k * n) * size + batch * m * n * out * max(problem.splits, 1)
+    total = together(computed, panels / gpu.l2_bytes_us, moved / gpu.memory_bytes_us)
+    if schedule.split_k > 1:
+        partial = 2 * 4 * batch * schedule.split_k * m * n
+        total += partial / gpu.l2_bytes_us + gpu.launch_us
+    return total + 2 * _STEP_US + gpu.launch_us
+
+
+def _rate(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> float:
+    """Operations a microsecond of the whole GPU: small tiles load more than they compute with."""
+    shape = schedule.block_m * schedule.block_n / (schedule.block_m + schedule.block_n)
+    enough = 32 if on_vector_units(schedule.precision, problem.dtype) else 64
+    return product_rate(gpu, schedule.precision, problem.dtype) * min(1.0, shape / enough)
+
+
+def notes(problem: Product, schedule: MatmulSchedule) -> Iterator[str]:
+    """A schedule in words."""
+    yield "tiles of {block_m} x {block_n}, {block_k} deep, {warps} warps, {stages} stages"
+    if schedule.split_k > 1:
+        yield "sums split into {split_k} parts, added by a second launch"
+    if schedule.precision is Precision.TF32X3:
+        yield "float32 products on matrix units in three parts"
+
+
+def cell(problem: Product, schedule: MatmulSchedule) -> Descriptor:
+    """Its archive cell."""
+    split = Split.REDUCTION if schedule.split_k > 1 else Split.TILES
+    return Descriptor(Dataflow.OUTPUT_STATIONARY, "SHARED", split, Algorithm.MATRIX_PRODUCT)

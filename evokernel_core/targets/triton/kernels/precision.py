@@ -1,0 +1,50 @@
+"""How matrix products of a dtype are computed, and how fast."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from evokernel_core.hardware.gpu.gpu import Gpu
+
+VECTOR_EFFICIENCY, MATRIX_EFFICIENCY = 0.45, 0.75
+"""Assumed shares of the peak rate that Triton's products reach on vector and on matrix units."""
+
+
+class Precision(StrEnum):
+    """How float32 operands are multiplied; other dtypes have one way."""
+
+    IEEE = "ieee"
+    TF32X3 = "tf32x3"
+    """On matrix units in three parts, which keep float32's accuracy."""
+    TF32 = "tf32"
+    """Where the caller's own PyTorch setting allows it; no first schedule has it."""
+
+
+PRECISION_NAMES = {Precision.IEEE: "float32 products", Precision.TF32X3: "products of three TF32 parts"}
+
+
+def why_not(precision: Precision, dtype: str) -> str | None:
+    """Why operands of a dtype are not multiplied so."""
+    if precision is not Precision.IEEE and dtype != "float32":
+        return "Only products in float32 have a precision."
+    if precision is Precision.TF32:
+        return "Products in TF32 lose digits, which only the caller's PyTorch setting may allow."
+    return None
+
+
+def on_vector_units(precision: Precision, dtype: str) -> bool:
+    """Whether products take no matrix unit."""
+    return dtype == "float32" and precision is Precision.IEEE
+
+
+def product_rate(gpu: Gpu, precision: Precision, dtype: str) -> float:
+    """Operations a microsecond that products with large tiles reach."""
+    if on_vector_units(precision, dtype):
+        return gpu.vector_flops * VECTOR_EFFICIENCY
+    peak = gpu.flops.get("tf32" if dtype == "float32" else dtype, gpu.vector_flops)
+    return peak * MATRIX_EFFICIENCY / (3 if precision is Precision.TF32X3 else 1)
+
+
+def argument(precision: Precision, dtype: str) -> str:
+    """The end of the arguments of ``tl.dot``."""
+    return f', input_precision="{precision}"' if dtype == "float32" else ""
