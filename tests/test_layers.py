@@ -51,6 +51,11 @@ FORBIDDEN = {
     ),
     "evokernel_core/memory": core("verifier", "synthesis", "report", "cli"),
     "evokernel_core/targets/ascendc": core("memory", "synthesis", "report", "cli"),
+    "evokernel_core/targets/triton": [
+        *core("memory", "synthesis", "report", "cli"),
+        *("evokernel_core.hardware.ascend", "evokernel_core.targets.ascendc"),
+    ],
+    "evokernel_core/targets/triton/kernels": core("capture", "verifier", "twin"),
     **{
         f"evokernel_core/targets/ascendc/{part}": core("capture", "verifier", "twin")
         for part in ("ir", "kernels", "lowering", "legalization", "rewrites", "fusion", "print")
@@ -108,16 +113,17 @@ OLD_NAMES = "evokernel_core/ascendc/__init__.py"
 """Says where modules of this name went; it imports none."""
 
 
-def test_who_names_a_target() -> None:
-    folder = CORE / "targets" / "ascendc"
+@pytest.mark.parametrize(("target", "others"), [("ascendc", {OLD_NAMES}), ("triton", set())])
+def test_who_names_a_target(target: str, others: set[str]) -> None:
+    folder = CORE / "targets" / target
     files = [path for place in (CORE, SERVER) for path in place.rglob("*.py") if folder not in path.parents]
     naming = {
         path.relative_to(ROOT).as_posix()
         for path in files
-        if any(starts_with(name, "evokernel_core.targets.ascendc") for name in imports_of(path))
-        or "targets.ascendc" in path.read_text()
+        if any(starts_with(name, f"evokernel_core.targets.{target}") for name in imports_of(path))
+        or f"targets.{target}" in path.read_text()
     }
-    assert naming == {NAMES_TARGETS, OLD_NAMES}
+    assert naming == {NAMES_TARGETS, *others}
 
 
 def test_who_starts_without_the_author() -> None:
@@ -129,7 +135,7 @@ heavy = ("evokernel_core.compiler", "evokernel_core.targets.")
 print([name for name in sys.modules if name.startswith(heavy)])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    light = {"ascendc", "sources", "ascendc.source"}
+    light = {"sources", *(f"{target}{part}" for target in ("ascendc", "triton") for part in ("", ".source"))}
     assert set(ast.literal_eval(done.stdout)) <= {f"evokernel_core.targets.{name}" for name in light}
 
 

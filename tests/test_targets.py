@@ -50,7 +50,7 @@ def test_a_target_is_named_or_the_one_of_the_device(device: str, asked: str, nam
 @pytest.mark.parametrize(
     ("device", "asked", "words"),
     [
-        ("h200", "cuda", r"no target called 'cuda'; choose one of: auto, ascendc, other\."),
+        ("h200", "cuda", r"no target called 'cuda'; choose one of: auto, ascendc, triton, other\."),
         ("h200", "ascendc", r"no chip called 'h200'; choose one of: ascend910b1, "),
         ("h300", "auto", r"no chip called 'h300'; choose one of: ascend910b1, .*, h200\."),
     ],

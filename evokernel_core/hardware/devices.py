@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 def load_device(name: str) -> Device:
     """The device of that name, the same object each time. Raises UsageError for an unknown one."""
+    from evokernel_core.hardware.gpu.gpu import gpu_names, load_gpu
+
+    if name in gpu_names():
+        return load_gpu(name)
     from evokernel_core.hardware.ascend.chip import load_chip
 
     return load_chip(name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel_files import KernelFiles
 from evokernel_core.targets.ascendc.source import KERNEL_FILES as ASCENDC
+from evokernel_core.targets.triton.source import KERNEL_FILES as TRITON
 
 if TYPE_CHECKING:
     from evokernel_core.compiler.author import KernelAuthor
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """In settings: the target that has the device."""
-KERNEL_FILES: Mapping[str, KernelFiles] = MappingProxyType({files.target: files for files in (ASCENDC,)})
+KERNEL_FILES: Mapping[str, KernelFiles] = MappingProxyType(
+    {files.target: files for files in (ASCENDC, TRITON)}
+)
 """The files of each target's kernels by its name, the target of what names none first."""
 TARGETS = tuple(KERNEL_FILES)
 
@@ -31,6 +34,10 @@ def load_target(name: str) -> Target:
         from evokernel_core.targets.ascendc import target
 
         return target.ASCENDC
+    if name == TRITON.target:
+        from evokernel_core.targets.triton import target as triton
+
+        return triton.TRITON
     raise _unknown(name)
 
 
@@ -40,6 +47,10 @@ def load_knowledge(name: str) -> Knowledge:
         from evokernel_core.targets.ascendc.knowledge.prompting import AscendCKnowledge
 
         return AscendCKnowledge()
+    if name == TRITON.target:
+        from evokernel_core.targets.triton.knowledge.prompting import TritonKnowledge
+
+        return TritonKnowledge()
     raise _unknown(name)
 
 
@@ -49,6 +60,10 @@ def load_lessons(name: str) -> Lessons:
         from evokernel_core.targets.ascendc.lessons import AscendCLessons
 
         return AscendCLessons()
+    if name == TRITON.target:
+        from evokernel_core.targets.triton.lessons import TritonLessons
+
+        return TritonLessons()
     raise _unknown(name)
 
 
@@ -58,6 +73,10 @@ def load_toolchain(name: str) -> Toolchain:
         from evokernel_core.targets.ascendc.toolchain import AscendCToolchain
 
         return AscendCToolchain()
+    if name == TRITON.target:
+        from evokernel_core.targets.triton.toolchain import TritonToolchain
+
+        return TritonToolchain()
     raise _unknown(name)
 
 
@@ -89,6 +108,13 @@ def _unknown(name: str) -> UsageError:
         name=repr(name),
         known=", ".join((AUTO, *TARGETS)),
     )
+
+
+def default_device(target: str) -> str:
+    """The device of a target that is taken where none is named; of ``AUTO`` that of the first target. Raises
+    UsageError for an unknown target."""
+    require_target(target)
+    return KERNEL_FILES[TARGETS[0] if target == AUTO else target].devices()[0]
 
 
 def author_for(device: str, target: str = AUTO) -> KernelAuthor:

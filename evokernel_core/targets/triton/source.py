@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.kernel_files import KernelFiles
-from evokernel_core.targets.triton.launch import LaunchRecord
+
+if TYPE_CHECKING:
+    from evokernel_core.targets.triton.launch import LaunchRecord
 
 TARGET = "triton"
 KERNEL, LAUNCH = "kernel.py", "launch.json"

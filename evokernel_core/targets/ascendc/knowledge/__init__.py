@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from evokernel_core.compiler.knowledge_items import item
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
@@ -18,7 +19,6 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.cards import CORES, LIMIT, cards, task_cards, used_cards
 from evokernel_core.targets.ascendc.knowledge.exemplars import exemplar, nearest, source_of
-from evokernel_core.targets.ascendc.knowledge.items import item
 from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind, kind_of
 from evokernel_core.targets.ascendc.knowledge.practices import (
     bindings_of,

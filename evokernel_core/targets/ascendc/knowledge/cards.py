@@ -11,12 +11,12 @@ from typing import Any
 
 from attrs import frozen
 
+from evokernel_core.compiler.knowledge_items import item
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import api_row, api_rows, most_of
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.facts import fact_lines, names_of
-from evokernel_core.targets.ascendc.knowledge.items import item
 from evokernel_core.twin.lexer import CppTokenKind, tokenize
 
 FOLDER = Path(__file__).parent

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.compiler.knowledge_items import item
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
@@ -19,7 +20,6 @@ from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.knowledge.items import item
 from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind
 from evokernel_core.targets.ascendc.source import KERNEL
 

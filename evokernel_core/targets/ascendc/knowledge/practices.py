@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.compiler.knowledge_items import item
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, evenness
@@ -18,7 +19,6 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.roofline import roofline_parts
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.cards import CORES
-from evokernel_core.targets.ascendc.knowledge.items import item
 
 PIPES = ("MTE2", "MTE1", "M", "V", "FIX", "MTE3", "S")
 _OF_CUBES = ("MTE1", "M", "FIX")

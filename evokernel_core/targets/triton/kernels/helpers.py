@@ -14,6 +14,20 @@ HELPERS: Mapping[str, str] = {
 def multiplied(a, b):
     return a * b
 """,
+    "largest": """
+@triton.jit
+def largest(x, axis: tl.constexpr, keep_dims: tl.constexpr):
+    # tl.max passes over NaN, and PyTorch does not
+    missing = tl.max((x != x).to(tl.int32), axis, keep_dims=keep_dims)
+    return tl.where(missing > 0, float("nan"), tl.max(x, axis, keep_dims=keep_dims))
+""",
+    "smallest": """
+@triton.jit
+def smallest(x, axis: tl.constexpr, keep_dims: tl.constexpr):
+    # tl.min passes over NaN, and PyTorch does not
+    missing = tl.max((x != x).to(tl.int32), axis, keep_dims=keep_dims)
+    return tl.where(missing > 0, float("nan"), tl.min(x, axis, keep_dims=keep_dims))
+""",
     "rounded_to_even": """
 @triton.jit
 def rounded_to_even(x):

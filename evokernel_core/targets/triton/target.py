@@ -1,0 +1,107 @@
+"""Triton as a target: its families, and what becomes of a planned task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attrs import evolve, frozen
+
+from evokernel_core.compiler.family import Family, Move
+from evokernel_core.compiler.fusion import program as programs_of
+from evokernel_core.compiler.fusion.cuts import recuts
+from evokernel_core.compiler.fusion.program import draft, joined
+from evokernel_core.compiler.fusion.records import PROGRAM, Program
+from evokernel_core.compiler.planned_task import PlannedTask
+from evokernel_core.compiler.target import Passes
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.domain.verdict import Baseline, GateResult
+from evokernel_core.hardware.device import Device
+from evokernel_core.hardware.gpu import eager
+from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of, load_gpu
+from evokernel_core.targets.triton import programs
+from evokernel_core.targets.triton.kernels.registry import FAMILIES
+
+_MOVES_PER_KIND = 24
+"""Refinement steps offered for one kernel of a program."""
+
+
+@frozen
+class Triton:
+    """Kernels for GPUs, in Triton. Its devices are ``Gpu``s."""
+
+    name: str = "triton"
+
+    def device(self, name: str) -> Gpu:
+        return load_gpu(name)
+
+    def passes(self) -> Passes:
+        return Passes()
+
+    def families(self) -> Sequence[Family]:
+        return FAMILIES
+
+    def drafts(self, name: str, task: KernelTask, program: Program, device: Device) -> Iterator[Strategy]:
+        """A launch for each kernel, each with its first schedule."""
+        yield _launched(task, program, device)
+
+    def other_programs(self, task: KernelTask, program: Program, device: Device) -> Iterator[Program]:
+        yield from (recut.program for recut in recuts(task, program, device, self))
+
+    def described(self, program: Program, strategy: Strategy, device: Device) -> Strategy:
+        return programs_of.described(program, strategy, device)
+
+    def require_legal(self, planned: PlannedTask) -> None:
+        programs.require_legal(planned)
+
+    def estimate_us(self, planned: PlannedTask) -> float:
+        return programs.estimate_us(planned)
+
+    def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
+        if planned.is_lone:
+            ((task, family),), (schedule,) = planned.program.kinds, planned.schedules
+            return family.moves(task, schedule, planned.device)
+        return tuple(
+            evolve(move, strategy=self.described(program, move.strategy, planned.device))
+            for program, move in self._program_moves(planned)
+        )
+
+    def _program_moves(self, planned: PlannedTask) -> Iterator[tuple[Program, Move]]:
+        """The steps, each with the program that it leads to; those of the kernel that takes longest first."""
+        program, parts = planned.program, planned.schedules
+        cost = [program.launches(kind) * planned.kernel_us(kind) for kind in range(len(parts))]
+        for kind in sorted(range(len(parts)), key=cost.__getitem__, reverse=True):
+            task, family = program.kinds[kind]
+            for move in family.moves(task, parts[kind], planned.device)[:_MOVES_PER_KIND]:
+                changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
+                other = joined(planned.task, program, changed, move.name, one_launch=False)
+                yield program, Move(move.name, other, move.family, kind)
+        for recut in recuts(planned.task, program, planned.device, self):
+            other = evolve(_launched(planned.task, recut.program, planned.device), move=recut.name)
+            yield recut.program, Move(recut.name, other, PROGRAM)
+
+    def write(self, planned: PlannedTask) -> KernelSource:
+        return programs.write(planned)
+
+    def lines_of_kernels(self, planned: PlannedTask, source: KernelSource) -> tuple[range, ...]:
+        return programs.lines_of_kernels(planned, source)
+
+    def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
+        from evokernel_core.targets.triton.audit import audit
+
+        return audit(task, source)
+
+    def baseline(self, task: KernelTask, device: Device) -> Baseline:
+        us = eager.eager_us(task, gpu_of(device))
+        return Baseline(us, 0.5 * us, 2.0 * us)
+
+    def reachable_us(self, task: KernelTask, device: Device) -> float:
+        return eager.reachable_us(task, gpu_of(device))
+
+
+def _launched(task: KernelTask, program: Program, device: Device) -> Strategy:
+    drafts = tuple(draft(ById(part), family, device) for part, family in program.kinds)
+    return joined(task, program, drafts, "", one_launch=False)
+
+
+TRITON = Triton()
