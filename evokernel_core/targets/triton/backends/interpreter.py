@@ -43,6 +43,8 @@ ADDRESS_SPACE = 6 * GIB
 """Bytes of addresses of the process beside those of tensors."""
 COPIES = 10
 """Bytes of addresses for each byte of a tensor: its data, who stored and loaded them, values on the way."""
+ROOM = 64 * 1024**2
+"""Bytes of tensors that a process has addresses for at least, so that it serves most cases of a candidate."""
 WALL_S = 60.0
 IDLE_S = 20.0
 """How long a process waits for the next case of its candidate."""

@@ -167,11 +167,12 @@ class Front:
             parts = [(data[..., ::-1], dtype) for data, dtype in parts]
         step, length = 1, parts[0][0].shape[-1]
         while step < length:
-            left = [self._block(data[..., :-step], dtype) for data, dtype in parts]
-            right = [self._block(data[..., step:], dtype) for data, dtype in parts]
+            # whole blocks, for other sizes are none: what comes round from the end is left out again
+            left = [self._block(np.roll(data, step, -1), dtype) for data, dtype in parts]
+            right = [self._block(data, dtype) for data, dtype in parts]
             joined = self._combined(combine, left, right)
             parts = [
-                (np.concatenate(_same(before[..., :step], after), -1), dtype)
+                (np.concatenate(_same(before[..., :step], after[..., step:]), -1), dtype)
                 for (before, dtype), (after, _) in zip(parts, joined, strict=True)
             ]
             step *= 2
@@ -208,8 +209,8 @@ class Front:
             interpreter._patch_builtin(place, self._builder, scope)
         for place in (tl, tl.core):
             interpreter._patch_lang_core(place, scope)
-            place.reduce, place.associative_scan = self.reduce, self.scan
-            place.range = self.range
+        for place in (tl, tl.core):
+            place.reduce, place.associative_scan, place.range = self.reduce, self.scan, self.range
         tl.tensor.reduce, tl.tensor.associative_scan = self.reduce, self.scan
         tl.tensor.T = property(tl.trans)
         tl.tensor.__bool__ = lambda value: True
