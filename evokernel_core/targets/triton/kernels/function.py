@@ -90,6 +90,11 @@ class JitFunction:
         return Launch(self.name, (grid,), arguments, dict(self._constants), warps, stages)
 
 
+def factor(text: str) -> str:
+    """A text as a factor or divisor."""
+    return text if text.isidentifier() or text.isdecimal() else f"({text})"
+
+
 def both(*masks: str) -> str:
     """The conjunction of masks, empty ones left out."""
     parts = list(dict.fromkeys(mask for mask in masks if mask))

@@ -118,9 +118,12 @@ def _resident(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> int:
     return resident(gpu, schedule.warps, panel * schedule.stages, _registers(problem, schedule, gpu))
 
 
-def estimate_us(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def estimate_us(
+    problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu, behind: float = 0.0
+) -> float:
     """Estimated microseconds: arithmetic, L2 and device memory side by side, and the way into the first
-    step; split sums are written, read and added besides."""
+    step; split sums are written, read and added besides. ``behind``: bytes that an epilogue reads and writes
+    in place of the results."""
     batch, m, n, k = problem.evaluate(sizes)
     size, out = ITEM_SIZE[problem.dtype], ITEM_SIZE[problem.out_dtype]
     parts = schedule.split_k * max(problem.splits, 1)
@@ -139,7 +142,8 @@ def estimate_us(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, 
     latency = depth / schedule.block_k * _STEP_US / schedule.stages
     computed = rounds * max(tile * at_once, latency)
     panels = programs * (schedule.block_m + schedule.block_n) * depth * size
-    moved = batch * (m * k + k * n) * size + batch * m * n * out * max(problem.splits, 1)
+    written = behind or float(batch * m * n * out * max(problem.splits, 1))
+    moved = batch * (m * k + k * n) * size + written
     total = together(computed, panels / gpu.l2_bytes_us, moved / gpu.memory_bytes_us)
     if schedule.split_k > 1:
         partial = 2 * 4 * batch * schedule.split_k * m * n
