@@ -120,7 +120,9 @@ TABLE: dict[str, Callable[[Array, Array, Array], Array]] = {
     "(tl.arange(0, 32) - 16) // 5": lambda x, y, z: _every(np.trunc((np.arange(32) - 16) / 5)),
     "(tl.arange(0, 32) - 16) % 5": lambda x, y, z: _every(np.fmod(np.arange(32) - 16, 5)),
     "(tl.arange(0, 32) - 16) >> 1": lambda x, y, z: _every((np.arange(32) - 16) >> 1),
-    "(tl.arange(0, 32) * 100000000 * 3).to(tl.float64)": lambda x, y, z: _every((np.arange(32) * 300000000).astype(np.int32)),
+    "(tl.arange(0, 32) * 300000000).to(tl.float64)": lambda x, y, z: _every(
+        (np.arange(32) * 300000000).astype(np.int32)
+    ),
     "~(x > 0)": lambda x, y, z: ~(x > 0),
     "not (row > 1)": lambda x, y, z: _all(~(np.arange(PROGRAMS) > 1)),
     "tl.cdiv(tl.arange(0, 32), 5)": lambda x, y, z: _every(-(-np.arange(32) // 5)),
@@ -133,7 +135,7 @@ TABLE: dict[str, Callable[[Array, Array, Array], Array]] = {
     "tl.cumsum(x, 0)": lambda x, y, z: np.cumsum(np.float64(x), -1),
     "tl.cumsum(x, 0, reverse=True)": lambda x, y, z: np.cumsum(x[:, ::-1], -1)[:, ::-1],
     "tl.associative_scan(tl.abs(x), 0, larger)": lambda x, y, z: np.maximum.accumulate(np.abs(x), -1),
-    "tl.sum(tl.reshape(x, [4, 8]), 1, keep_dims=True).broadcast_to(4, 8).reshape(32)": lambda x, y, z: _eighths(x),
+    "eighths(x)": lambda x, y, z: _eighths(x),
     "tl.sum(tl.reshape(x, [4, 8]))": lambda x, y, z: _all(np.float64(x).sum(-1)),
     "tl.sort(x)": lambda x, y, z: np.sort(x, -1),
     "tl.flip(x, 0)": lambda x, y, z: x[:, ::-1],
@@ -143,7 +145,7 @@ TABLE: dict[str, Callable[[Array, Array, Array], Array]] = {
     "tl.reshape(tl.reshape(x, [4, 8]).T, [32])": lambda x, y, z: _turned(x, (4, 8), (1, 0)),
     "swapped(x)": lambda x, y, z: x.reshape(-1, 16, 2)[:, :, ::-1].reshape(-1, 32),
     "tl.gather(x, 31 - tl.arange(0, 32), 0)": lambda x, y, z: x[:, ::-1],
-    "tl.reshape(tl.permute(tl.reshape(x, [2, 4, 4]), [2, 0, 1]), [32])": lambda x, y, z: _turned(x, (2, 4, 4), (2, 0, 1)),
+    "permuted(x)": lambda x, y, z: _turned(x, (2, 4, 4), (2, 0, 1)),
     "tl.erf(x)": lambda x, y, z: np.vectorize(__import__("math").erf)(np.float64(x)),
     "tl.sigmoid(x)": lambda x, y, z: 1 / (1 + np.exp(-np.float64(x))),
     "tl.fma(x, z, 1.0)": lambda x, y, z: np.float64(x) * np.float64(z) + 1,
@@ -162,6 +164,17 @@ def larger(a, b):
 def swapped(value):
     even, odd = tl.split(tl.reshape(value, [16, 2]))
     return tl.interleave(odd, even)
+
+
+@triton.jit
+def eighths(value):
+    sums = tl.sum(tl.reshape(value, [4, 8]), 1, keep_dims=True)
+    return sums.broadcast_to(4, 8).reshape(32)
+
+
+@triton.jit
+def permuted(value):
+    return tl.ravel(tl.permute(tl.reshape(value, [2, 4, 4]), [2, 0, 1]))
 
 
 @triton.jit

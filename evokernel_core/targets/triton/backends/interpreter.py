@@ -25,8 +25,8 @@ from evokernel_core.hardware.roofline import moved_us
 from evokernel_core.targets.triton.backends.interpreter_case import Call, call_of, dtypes_of, unknown_dtypes
 from evokernel_core.targets.triton.backends.interpreter_child import (
     Answer,
-    Child,
     Gone,
+    InterpretingProcess,
     Late,
     confinement,
     triton_version,
@@ -219,7 +219,7 @@ class _Process:
 
     def __init__(self, python: str) -> None:
         self._python = python
-        self._child: Child | None = None
+        self._child: InterpretingProcess | None = None
         self._source = ""
         self._address_space = 0
         self._lock = threading.Lock()
@@ -239,7 +239,7 @@ class _Process:
             self._rest()
             if self._child is None or self._source != source.source_id or self._address_space < address_space:
                 self._end()
-                self._child = Child(self._python, address_space)
+                self._child = InterpretingProcess(self._python, address_space)
                 self._source, self._address_space = source.source_id, address_space
                 loaded = self._asked({"kernel": source.files[KERNEL]}, (), WALL_S)
                 if loaded.head.get("status") != "ok":

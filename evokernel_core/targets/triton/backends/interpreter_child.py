@@ -114,7 +114,7 @@ class Gone(Exception):
         self.status, self.words = status, words
 
 
-class Child:
+class InterpretingProcess:
     """One process. It ends when the pipe to it closes, as with this process."""
 
     def __init__(self, python: str, address_space: int) -> None:

@@ -13,7 +13,7 @@ from evokernel_core.targets.triton.source import KERNEL
 
 
 @frozen
-class Rule:
+class MemoryRule:
     """A rule of memory: the stable code of its hazard, and its sentence."""
 
     code: str
@@ -21,45 +21,45 @@ class Rule:
 
 
 _OUTSIDE, _OVERLAP = "out-of-bounds", "overlapping-stores"
-RULES: Mapping[str, Rule] = {
-    "out-of-bounds": Rule(
+RULES: Mapping[str, MemoryRule] = {
+    "out-of-bounds": MemoryRule(
         _OUTSIDE,
         Sentence("A program {verb} element {element} of {tensor}, which has {count}; mask what is outside."),
     ),
-    "no-tensor": Rule(
+    "no-tensor": MemoryRule(
         _OUTSIDE,
         Sentence("A program {verb} at an address of no tensor; add offsets to a pointer that it is given."),
     ),
-    "other-width": Rule(
+    "other-width": MemoryRule(
         _OUTSIDE,
         Sentence(
             "A program {verb} {size} bytes by a pointer to {tensor}, whose elements have {own}; "
             "keep its dtype."
         ),
     ),
-    "input-modified": Rule("input-modified", Sentence("A program stores to the input {tensor}.")),
-    "overlapping-stores": Rule(
+    "input-modified": MemoryRule("input-modified", Sentence("A program stores to the input {tensor}.")),
+    "overlapping-stores": MemoryRule(
         _OVERLAP,
         Sentence("Several programs of a launch store element {element} of {tensor}; let one store it."),
     ),
-    "overlapping-lanes": Rule(
+    "overlapping-lanes": MemoryRule(
         _OVERLAP,
         Sentence(
             "A program stores different values to one element of {tensor} at once; give each lane its own."
         ),
     ),
-    "race": Rule(
+    "race": MemoryRule(
         "race",
         Sentence(
             "A program loads element {element} of {tensor}, which another program of the launch stores; "
             "use a second launch."
         ),
     ),
-    "output-not-written": Rule(
+    "output-not-written": MemoryRule(
         "output-not-written",
         Sentence("No program stores element {element} of {tensor}, nor {more} others; cover all elements."),
     ),
-    "nondeterministic": Rule(
+    "nondeterministic": MemoryRule(
         "nondeterministic",
         Sentence(
             "A second run on the same input gives other bytes in {tensor}: it depends on memory that nobody "

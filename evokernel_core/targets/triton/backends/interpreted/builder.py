@@ -15,7 +15,7 @@ import triton.language as tl
 from triton._C.libtriton import ir
 from triton.runtime import interpreter
 
-from .memory import Array, Memory
+from .memory import Array, CallMemory
 from .numbers import bfloat16_bits, erf, from_bfloat16_bits, multiplied, saturated, to_bfloat16
 
 Handle = interpreter.TensorHandle
@@ -69,10 +69,10 @@ def _programs_last(shape: Sequence[int], data: Array) -> Array:
     return np.broadcast_to(data.reshape(count, *(1,) * len(shape)), (count, *shape))
 
 
-class Builder(interpreter.InterpreterBuilder):
+class NumpyBuilder(interpreter.InterpreterBuilder):
     """The instructions of the programs that run; ``grid`` is that of their launch."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: CallMemory) -> None:
         super().__init__()
         self.options = interpreter.InterpreterOptions(sanitize_overflow=False)
         self.codegen_fns["min_dot_size"] = _least_dot

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .kernels import Kernels, line_of
-from .memory import POISONS, STORAGE, Broken, Counts, Memory, Tensor
+from .kernels import JitFunctions, line_of
+from .memory import POISONS, STORAGE, Broken, CallMemory, CallTensor, Counts
 
 
-def run_case(kernels: Kernels, head: dict[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[Any]]:
+def run_case(
+    kernels: JitFunctions, head: dict[str, Any], blobs: list[bytes]
+) -> tuple[dict[str, Any], list[Any]]:
     """The answer to a case, and the outputs of its first run.
 
     ``head``: ``tensors`` with name, dtype, elements, role, whether they are zeros, and whether their elements
@@ -44,9 +46,9 @@ def run_case(kernels: Kernels, head: dict[str, Any], blobs: list[bytes]) -> tupl
 
 
 def _launched(
-    kernels: Kernels,
-    memory: Memory,
-    tensors: list[Tensor],
+    kernels: JitFunctions,
+    memory: CallMemory,
+    tensors: list[CallTensor],
     launch: dict[str, Any],
     run: int,
     sample: int,
@@ -60,7 +62,9 @@ def _launched(
     return {**memory.counts.data(), "ran": ran}
 
 
-def _tensors(memory: Memory, asked: list[dict[str, Any]], blobs: list[bytes], run: int) -> list[Tensor]:
+def _tensors(
+    memory: CallMemory, asked: list[dict[str, Any]], blobs: list[bytes], run: int
+) -> list[CallTensor]:
     given = iter(blobs)
     tensors = []
     for one in asked:
@@ -76,7 +80,7 @@ def _tensors(memory: Memory, asked: list[dict[str, Any]], blobs: list[bytes], ru
     return tensors
 
 
-def _unwritten(outputs: list[Tensor]) -> list[dict[str, Any]]:
+def _unwritten(outputs: list[CallTensor]) -> list[dict[str, Any]]:
     hazards = []
     for tensor in outputs:
         if tensor.written is not None and not tensor.written.all():
@@ -86,7 +90,7 @@ def _unwritten(outputs: list[Tensor]) -> list[dict[str, Any]]:
     return hazards
 
 
-def _changed(outputs: list[Tensor], first: list[Any]) -> list[dict[str, Any]]:
+def _changed(outputs: list[CallTensor], first: list[Any]) -> list[dict[str, Any]]:
     return [
         {"rule": "nondeterministic", "values": {"tensor": tensor.name}, "line": 0}
         for tensor, before in zip(outputs, first, strict=True)

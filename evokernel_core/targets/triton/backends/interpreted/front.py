@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from .builder import Builder, Divided, Handle, use_these_dtypes
+from .builder import Divided, Handle, NumpyBuilder, use_these_dtypes
 from .memory import Array
 
 TRUTH, CARRIED, BOTH, EITHER, NEITHER = (f"_evokernel_{word}" for word in ("if", "loop", "and", "or", "not"))
@@ -24,7 +24,7 @@ TRUTH, CARRIED, BOTH, EITHER, NEITHER = (f"_evokernel_{word}" for word in ("if",
 class Front:
     """Patches ``triton.language`` of this process for good."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: NumpyBuilder) -> None:
         self._builder = builder
         self._semantic = TritonSemantic(builder)
         self._functions: dict[Any, Callable[..., Any]] = {}

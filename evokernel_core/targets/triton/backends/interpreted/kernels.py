@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from .builder import Builder, Divided, Handle
+from .builder import Divided, Handle, NumpyBuilder
 from .front import Front, rewritten
-from .memory import STORAGE, Array, Memory
+from .memory import STORAGE, Array, CallMemory
 
 FILE = "kernel.py"
 LANES = 1 << 17
@@ -50,12 +50,12 @@ def line_of(error: BaseException) -> int:
     return (lines[-1] if lines else 0) or 0
 
 
-class Kernels:
+class JitFunctions:
     """The functions of one file in this process."""
 
     def __init__(self, text: str) -> None:
-        self.memory = Memory(line_now)
-        self._builder = Builder(self.memory)
+        self.memory = CallMemory(line_now)
+        self._builder = NumpyBuilder(self.memory)
         self._front = Front(self._builder)
         names: dict[str, Any] = {"tl": tl, **self._front.names()}
         tree = ast.parse(text)
@@ -64,9 +64,9 @@ class Kernels:
         exec(code, names)
         self._functions = {node.name: names[node.name] for node in kept if isinstance(node, ast.FunctionDef)}
 
-    def new_memory(self) -> Memory:
+    def new_memory(self) -> CallMemory:
         """An empty memory, which launches from here on use."""
-        self.memory = self._builder.memory = Memory(line_now)
+        self.memory = self._builder.memory = CallMemory(line_now)
         return self.memory
 
     def launch(

@@ -46,7 +46,7 @@ class Broken(Exception):
         self.rule, self.values = rule, values
 
 
-class Tensor:
+class CallTensor:
     """One tensor: its elements, and who stored and loaded them in the present launch."""
 
     def __init__(self, number: int, name: str, dtype: str, data: Array, role: str) -> None:
@@ -87,13 +87,13 @@ class Counts:
         vars(self).update({**data, "products": dict(data["products"]), "tensors": dict(data["tensors"])})
 
 
-class Memory:
+class CallMemory:
     """All tensors of a call. ``programs`` are those that run now, from 0; ``line`` says where in the kernel
     they are."""
 
     def __init__(self, line: Callable[[], int]) -> None:
         self._line = line
-        self._tensors: list[Tensor] = []
+        self._tensors: list[CallTensor] = []
         self._undo: list[Callable[[], None]] = []
         self._hazards: dict[tuple[str, int, str], dict[str, Any]] = {}
         self._counted: dict[str, Any] = {}
@@ -101,9 +101,9 @@ class Memory:
         self.programs: Array = np.zeros(1, np.int32)
         self.has_float_atomics = False
 
-    def add(self, name: str, dtype: str, data: Array, role: str) -> Tensor:
+    def add(self, name: str, dtype: str, data: Array, role: str) -> CallTensor:
         """A tensor of ``role`` input, output or scratch over a flat array of its storage."""
-        tensor = Tensor(len(self._tensors), name, dtype, data, role)
+        tensor = CallTensor(len(self._tensors), name, dtype, data, role)
         self._tensors.append(tensor)
         return tensor
 
@@ -192,7 +192,12 @@ class Memory:
         return result
 
     def _change(
-        self, tensor: Tensor, data: Array, where: Array, lanes: Array, change: Callable[[Array, Array], Array]
+        self,
+        tensor: CallTensor,
+        data: Array,
+        where: Array,
+        lanes: Array,
+        change: Callable[[Array, Array], Array],
     ) -> Array:
         if np.unique(where).size == where.size:
             old = data[where]
@@ -206,7 +211,7 @@ class Memory:
             data[at] = change(data[at], lanes[place : place + 1])
         return olds
 
-    def _put(self, tensor: Tensor, data: Array, where: Array, values: Array) -> None:
+    def _put(self, tensor: CallTensor, data: Array, where: Array, values: Array) -> None:
         """Stores that can be taken back."""
         kept, written = data[where], tensor.written
         was = written[where] if written is not None else None
@@ -224,7 +229,7 @@ class Memory:
 
     def _tensors_of(
         self, address: Array, inside: Array | None, verb: str
-    ) -> Iterator[tuple[Tensor, Array | None]]:
+    ) -> Iterator[tuple[CallTensor, Array | None]]:
         """The tensors that lanes point into, each with its lanes; None stands for all of them."""
         numbers = (address >> np.uint64(_REGION)).astype(np.int64) - 1
         used = numbers if inside is None else numbers[inside]
@@ -237,7 +242,9 @@ class Memory:
             else:
                 yield self._tensors[number], (numbers == number) & (True if inside is None else inside)
 
-    def _places(self, tensor: Tensor, address: Array, chosen: Array | None, dtype: Any, verb: str) -> Array:
+    def _places(
+        self, tensor: CallTensor, address: Array, chosen: Array | None, dtype: Any, verb: str
+    ) -> Array:
         """The elements that lanes point to. Raises Broken where one is outside of the tensor."""
         size = np.dtype(dtype).itemsize
         if size != tensor.data.itemsize:
@@ -259,11 +266,11 @@ class Memory:
         every = np.broadcast_to(programs, shape)
         return every.ravel() if chosen is None else every[chosen]
 
-    def _require_output(self, tensor: Tensor) -> None:
+    def _require_output(self, tensor: CallTensor) -> None:
         if tensor.role == "input":
             raise Broken("input-modified", tensor=tensor.name)
 
-    def _loaded(self, tensor: Tensor, where: Array, chosen: Array | None, shape: tuple[int, ...]) -> None:
+    def _loaded(self, tensor: CallTensor, where: Array, chosen: Array | None, shape: tuple[int, ...]) -> None:
         several = len(self.programs) if shape[0] == 1 else 1
         self.counts.moved(tensor.name, where.size * tensor.data.itemsize * several)
         if tensor.role == "input":
@@ -278,7 +285,7 @@ class Memory:
         reader[where[again]] = _SEVERAL
         self._race(tensor, where, (stored != 0) & (stored != me))
 
-    def _stored(self, tensor: Tensor, where: Array, me: Array) -> None:
+    def _stored(self, tensor: CallTensor, where: Array, me: Array) -> None:
         writer, reader = tensor.shadows()
         before = writer[where]
         self._undo.append(lambda: writer.__setitem__(where, before))
@@ -289,7 +296,7 @@ class Memory:
         loaded = reader[where]
         self._race(tensor, where, (loaded != 0) & (loaded != me))
 
-    def _changed(self, tensor: Tensor, where: Array, me: Array) -> None:
+    def _changed(self, tensor: CallTensor, where: Array, me: Array) -> None:
         """As ``_stored`` for atomic operations, which may meet each other."""
         self.has_float_atomics |= tensor.dtype.startswith(("float", "bfloat"))
         writer, reader = tensor.shadows()
@@ -302,7 +309,7 @@ class Memory:
         if tensor.written is not None:
             tensor.written[where] = True
 
-    def _race(self, tensor: Tensor, where: Array, bad: Array) -> None:
+    def _race(self, tensor: CallTensor, where: Array, bad: Array) -> None:
         if bad.any():
             self._hazard("race", element=int(where[bad][0]), tensor=tensor.name)
 

@@ -39,16 +39,16 @@ def _serve(source: IO[bytes], target: IO[bytes]) -> None:
     import triton
 
     from .cases import run_case
-    from .kernels import Kernels, line_of
+    from .kernels import JitFunctions, line_of
 
     frames.write(target, {"ready": triton.__version__})
-    kernels: Kernels | None = None
+    kernels: JitFunctions | None = None
     while (frame := frames.read(source)) is not None:
         head, blobs = frame
         started = time.monotonic()
         try:
             if kernels is None:
-                kernels = Kernels(head["kernel"])
+                kernels = JitFunctions(head["kernel"])
                 answer: dict[str, Any] = {"status": "ok"}
                 outputs: list[Any] = []
             else:
