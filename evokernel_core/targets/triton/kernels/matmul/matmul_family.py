@@ -40,7 +40,7 @@ class Matmul:
     epilogue: Epilogue | None
 
 
-def read_matmul(task: KernelTask) -> Matmul:
+def read_matmul(task: KernelTask, gpu: Gpu) -> Matmul:
     """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
     node = product_node(task)
     try:
@@ -50,7 +50,7 @@ def read_matmul(task: KernelTask) -> Matmul:
         if node.op not in WHOLE_PRODUCTS or not more:
             raise
     shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:])
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:], gpu)
     return Matmul(product_of(task, node), epilogue)
 
 

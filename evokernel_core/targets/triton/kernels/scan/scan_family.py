@@ -17,7 +17,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
-from evokernel_core.targets.triton.kernels.searching import GpuFamily, always
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
 
@@ -167,7 +167,7 @@ def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> Tr
 FAMILY = GpuFamily(
     name="scan",
     ops=categories(SCAN),
-    read=read_scan,
+    read=on_any_gpu(read_scan),
     schedule_of=ScanSchedule.of,
     starts=_starts,
     refusal=why_not,
