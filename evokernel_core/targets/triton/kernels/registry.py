@@ -11,6 +11,7 @@ from evokernel_core.targets.triton.kernels.gather import gather_family
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
 from evokernel_core.targets.triton.kernels.pooling import pooling_family
 from evokernel_core.targets.triton.kernels.scan import scan_family
+from evokernel_core.targets.triton.kernels.scatter import scatter_family
 
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
@@ -21,4 +22,5 @@ FAMILIES: tuple[Family, ...] = (
     argmax_family.FAMILY,
     gather_family.FAMILY,
     scan_family.FAMILY,
+    scatter_family.FAMILY,
 )

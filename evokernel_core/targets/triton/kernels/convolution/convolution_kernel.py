@@ -66,8 +66,8 @@ class _Printer:
         self.count = function.number("pixels_in_all", self.pixels)
         self.image_pixels = function.number("pixels_of_image", self.pixels_of_image)
         self.size = function.number("image_size", product(axis.size for axis in problem.axes))
-        self.row_mask = "" if divides(schedule.block_m, problem.outputs) else f"outputs < {self.outputs}"
-        self.column_mask = "" if divides(schedule.block_n, self.pixels) else f"pixels < {self.count}"
+        self.row_mask = "" if divides(schedule.block_m, problem.outputs) else "in_outputs"
+        self.column_mask = "" if divides(schedule.block_n, self.pixels) else "in_pixels"
         add(f"tiles_m = tl.cdiv({self.outputs}, BLOCK_M)", "program = tl.program_id(0)")
         add("# programs that share patches follow each other")
         add("outputs = program % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]")
@@ -82,6 +82,10 @@ class _Printer:
             )
         add(f"image = (pixels // {factor(self.image_pixels)}).to(tl.int64)")
         add(f"pixel = (pixels % {factor(self.image_pixels)}).to(tl.int32)")
+        if self.row_mask:
+            add(f"in_outputs = outputs < {self.outputs}")
+        if self.column_mask:
+            add(f"in_pixels = pixels < {self.count}")
         self._first_places()
         channels = f"{problem.groups} * {self.channels}" if problem.groups > 1 else self.channels
         start = f"image * {factor(channels)} * {self.size}"
@@ -149,15 +153,14 @@ class _Printer:
             function.add("channel = term" if taps == 1 else f"channel = term // {taps}")
             seen = self._places("0" if taps == 1 else f"term % {taps}")
             behind = "" if whole else f"term < {terms}"
-            row = "(first + tl.arange(0, BLOCK_K)[None, :])"
-            row_behind = "" if whole else f"{row} < {terms}"
+            function.add("number = first + tl.arange(0, BLOCK_K)[None, :]")
+            row_behind = "" if whole else f"number < {terms}"
             if self.problem.transposed:
-                function.add(f"number = {row}")
                 tap = "0" if taps == 1 else f"number % {taps}"
                 channel = "number" if taps == 1 else f"(number // {taps})"
                 self._weights(channel, tap, row_behind)
             else:
-                self._weights_of_terms(row, row_behind)
+                self._weights_of_terms("number", row_behind)
             cast = wide(self.problem.channels, product(axis.size for axis in self.problem.axes))
             mask = masked(both(behind, seen), "0.0")
             function.add(
@@ -236,7 +239,7 @@ class _Printer:
         text = ""
         for name, axis in self.axes:
             size = self.function.number(f"{name}_size", axis.size)
-            text = f"({text}) * {size} + {name}" if text else name
+            text = f"{text if text.isidentifier() else f'({text})'} * {size} + {name}" if text else name
         return f"({text})" if text else "pixel * 0"
 
     # -- results ------------------------------------------------------------------------------
