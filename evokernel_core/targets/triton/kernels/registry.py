@@ -8,6 +8,7 @@ from evokernel_core.targets.triton.kernels.attention import attention_family
 from evokernel_core.targets.triton.kernels.convolution import convolution_family
 from evokernel_core.targets.triton.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.triton.kernels.gather import gather_family
+from evokernel_core.targets.triton.kernels.layout import layout_family
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
 from evokernel_core.targets.triton.kernels.pooling import pooling_family
 from evokernel_core.targets.triton.kernels.scan import scan_family
@@ -19,6 +20,7 @@ FAMILIES: tuple[Family, ...] = (
     attention_family.FAMILY,
     pooling_family.FAMILY,
     convolution_family.FAMILY,
+    layout_family.FAMILY,
     argmax_family.FAMILY,
     gather_family.FAMILY,
     scan_family.FAMILY,

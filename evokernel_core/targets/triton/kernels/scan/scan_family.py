@@ -135,7 +135,8 @@ class _Printer:
                 add(f"x *= tl.load({pointer} + {places}{masked(mask, '0')}).to(tl.float32)")
             add(f"running = {self._running()}")
             add(f"running = {self.combine}(carry{self.across}, running)")
-            add(f"carry = {self.combine}(carry, {self._total()})")
+            add("# what stands last in the tile is all up to there: elements behind the end change nothing")
+            add(f"carry = tl.sum(tl.where(places == {self.block} - 1, running, 0.0), {self.axis})")
             at = f"{self.length} - 1 - number" if scan.reverse else "number"
             value = "running" if scan.dtype == "float32" else f"running.to({DTYPES[scan.dtype]})"
             mask = f"inside{self.across} & (number < {self.length})"
@@ -152,11 +153,6 @@ class _Printer:
         if self.scan.op == "sum":
             return f"tl.cumsum(x, {self.axis})"
         return f"tl.associative_scan(x, {self.axis}, {self.combine})"
-
-    def _total(self) -> str:
-        if self.scan.op == "sum":
-            return f"tl.sum(x, {self.axis})"
-        return f"tl.reduce(x, {self.axis}, {self.combine})"
 
 
 def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> TritonKernel:
