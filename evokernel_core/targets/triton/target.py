@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.aten import CONVOLUTION
 from evokernel_core.compiler.family import Family, Move
 from evokernel_core.compiler.fusion import program as programs_of
 from evokernel_core.compiler.fusion.cuts import recuts
@@ -30,10 +29,10 @@ _MOVES_PER_KIND = 24
 
 
 def _kept(node: Node, writer: GraphWriter) -> None:
-    """Leaves a node as it is: kernels read images in their own zeros, and steps of any length."""
+    """Convolutions stay as PyTorch has them: libraries and kernels of GPUs take no other form."""
 
 
-_PASSES = Passes(rewrites={CONVOLUTION: _kept})
+_PASSES = Passes(rewrites={"aten.convolution.default": _kept})
 
 
 @frozen

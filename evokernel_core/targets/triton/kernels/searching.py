@@ -32,6 +32,10 @@ def _legal(problem: object, schedule: Schedule, sizes: Sizes, gpu: Gpu) -> str |
     return None
 
 
+def _any_cost(task: KernelTask, problem: object, us: float, gpu: Gpu) -> None:
+    """Nothing else computes the task."""
+
+
 @frozen(kw_only=True)
 class GpuFamily(Generic[P, S]):
     """A Family (see there) made of what is its own. Schedules are hashable and equal where texts are.
@@ -44,6 +48,7 @@ class GpuFamily(Generic[P, S]):
     ``notes``: a schedule in words; fields stand in them by their words.
     ``cell``: its archive cell; where that leaves the overlap open, the schedule's stages say it.
     ``text_of``: the kernel of a schedule, under a name in snake case.
+    ``compare``: raises PlanError where so many microseconds are too many for a task.
     """
 
     name: str
@@ -57,10 +62,14 @@ class GpuFamily(Generic[P, S]):
     notes: Callable[[P, S], Iterable[str]]
     cell: Callable[[P, S], Descriptor]
     text_of: Callable[[P, S, KernelTask, str], TritonKernel]
+    compare: Callable[[KernelTask, P, float, Gpu], None] = _any_cost
     strategies: frozenset[str] = Factory(lambda self: frozenset({self.name}), takes_self=True)
 
     def check(self, task: KernelTask, device: Gpu) -> None:
-        self.read(task, device)
+        problem = self.read(task, device)
+        if self.compare is not _any_cost:
+            best = self._first(problem, task.sizes, device)
+            self.compare(task, problem, self.cost_us(problem, best, task.sizes, device), device)
 
     def strategy_of(self, problem: P, schedule: S, move: str = "") -> Strategy:
         """A schedule in settings and words; ``move`` led to it."""
@@ -71,16 +80,20 @@ class GpuFamily(Generic[P, S]):
         return Strategy(schedule.family or self.name, schedule.settings(), notes, cell, move)
 
     def initial(self, task: KernelTask, device: Gpu) -> Strategy:
-        problem, sizes = self.read(task, device), task.sizes
+        problem = self.read(task, device)
+        return self.strategy_of(problem, self._first(problem, task.sizes, device))
+
+    def _first(self, problem: P, sizes: Sizes, gpu: Gpu) -> S:
+        """The legal start of the lowest estimate."""
         legal = (
             start
-            for start in self.starts(problem, sizes, device)
-            if self._why_illegal(problem, start, sizes, device) is None
+            for start in self.starts(problem, sizes, gpu)
+            if self._why_illegal(problem, start, sizes, gpu) is None
         )
-        best = min(legal, key=lambda start: self.cost_us(problem, start, sizes, device), default=None)
+        best = min(legal, key=lambda start: self.cost_us(problem, start, sizes, gpu), default=None)
         if best is None:
             raise PlanError(Sentence("No tile of the kernel fits a multiprocessor."))
-        return self.strategy_of(problem, best)
+        return best
 
     def moves(self, task: KernelTask, strategy: Strategy, device: Gpu) -> tuple[Move, ...]:
         problem, here, sizes = self.read(task, device), self.schedule_of(strategy), task.sizes

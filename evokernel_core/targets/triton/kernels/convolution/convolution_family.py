@@ -22,6 +22,7 @@ from evokernel_core.targets.triton.kernels.convolution import convolution_schedu
 from evokernel_core.targets.triton.kernels.convolution.convolution_kernel import convolution
 from evokernel_core.targets.triton.kernels.convolution.convolution_schedule import ConvolutionSchedule
 from evokernel_core.targets.triton.kernels.epilogue import Epilogue, read_epilogue
+from evokernel_core.targets.triton.kernels.library.library_cost import require_gain
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily
 from evokernel_core.targets.triton.kernels.text import TritonKernel
@@ -58,6 +59,11 @@ def _cost_us(
     return schedules.estimate_us(problem.convolution, schedule, sizes, gpu, more)
 
 
+def _compare(task: KernelTask, problem: FusedConvolution, us: float, gpu: Gpu) -> None:
+    if problem.epilogue is not None:
+        require_gain(task, direct_convolution_node(task), us, gpu)
+
+
 def _text(
     problem: FusedConvolution, schedule: ConvolutionSchedule, task: KernelTask, name: str
 ) -> TritonKernel:
@@ -77,4 +83,5 @@ FAMILY = GpuFamily(
     notes=lambda problem, schedule: schedules.notes(problem.convolution, schedule),
     cell=lambda problem, schedule: schedules.cell(problem.convolution, schedule),
     text_of=_text,
+    compare=_compare,
 )

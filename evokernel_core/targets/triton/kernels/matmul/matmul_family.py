@@ -24,6 +24,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.epilogue import Epilogue, read_epilogue
+from evokernel_core.targets.triton.kernels.library.library_cost import require_gain
 from evokernel_core.targets.triton.kernels.matmul import matmul_schedule as schedules
 from evokernel_core.targets.triton.kernels.matmul.matmul_kernel import Target, matmul
 from evokernel_core.targets.triton.kernels.matmul.matmul_schedule import MatmulSchedule
@@ -63,6 +64,11 @@ def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]
     return schedules.estimate_us(product, schedule, sizes, gpu, more)
 
 
+def _compare(task: KernelTask, problem: Matmul, us: float, gpu: Gpu) -> None:
+    if problem.epilogue is not None:
+        require_gain(task, product_node(task), us, gpu)
+
+
 def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, name: str) -> TritonKernel:
     target = Target(output_names(task), free_name(task, "parts"), problem.epilogue)
     return matmul(problem.product, schedule, target, name)
@@ -80,4 +86,5 @@ FAMILY = GpuFamily(
     notes=lambda problem, schedule: schedules.notes(problem.product, schedule),
     cell=lambda problem, schedule: schedules.cell(problem.product, schedule),
     text_of=_text,
+    compare=_compare,
 )
