@@ -183,13 +183,13 @@ def _with_sizes(kernel: TritonKernel, tensors: frozenset[str], symbols: Mapping[
     def renamed(text: str) -> str:
         return re.sub(r"[A-Za-z_]\w*", lambda word: symbols.get(word[0], word[0]), text)
 
-    launches = tuple(_resized(launch, symbols, renamed) for launch in kernel.launches)
+    launches = tuple(_resized(launch, tensors, renamed) for launch in kernel.launches)
     scratch = tuple(evolve(one, elements=renamed(one.elements)) for one in kernel.scratch)
     return evolve(kernel, launches=launches, scratch=scratch, requires=tuple(map(renamed, kernel.requires)))
 
 
 def _resized(
-    launch: Launch | LibraryCall, symbols: Mapping[str, str], renamed: Callable[[str], str]
+    launch: Launch | LibraryCall, tensors: frozenset[str], renamed: Callable[[str], str]
 ) -> Launch | LibraryCall:
     """A launch over other symbols."""
     if isinstance(launch, Launch):
