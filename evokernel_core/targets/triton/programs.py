@@ -114,7 +114,8 @@ def _record(planned: PlannedTask, kernels: list[TritonKernel]) -> LaunchRecord:
         if planned.is_lone:
             own = {}
         symbols = _symbols(stage, planned.program.kinds[stage.kind][0])
-        here = _with_sizes(kernel.renamed(placed | own), symbols)
+        here = _with_sizes(kernel, _tensors(kernel, planned.program.kinds[stage.kind][0]), symbols)
+        here = here.renamed(placed | own)
         launches += here.launches
         scratch |= {one.name: one for one in here.scratch}
         requires |= dict.fromkeys(here.requires)
@@ -168,27 +169,34 @@ def _symbols(stage: Stage, part: KernelTask) -> dict[str, str]:
     return dict(zip(theirs, (symbol.name for symbol in stage.piece.task.symbols), strict=True))
 
 
-def _with_sizes(kernel: TritonKernel, symbols: Mapping[str, str]) -> TritonKernel:
+def _tensors(kernel: TritonKernel, part: KernelTask) -> frozenset[str]:
+    """The arguments of a kernel's launches that are no number over the sizes."""
+    inputs, scalars, outputs = tensor_names(part)
+    return frozenset((*inputs, *scalars, *outputs, *(one.name for one in kernel.scratch)))
+
+
+def _with_sizes(kernel: TritonKernel, tensors: frozenset[str], symbols: Mapping[str, str]) -> TritonKernel:
+    """The kernel over other symbols, in whatever expressions its launches have them."""
     if all(name == other for name, other in symbols.items()):
         return kernel
 
     def renamed(text: str) -> str:
         return re.sub(r"[A-Za-z_]\w*", lambda word: symbols.get(word[0], word[0]), text)
 
-    launches = tuple(_resized(launch, symbols, renamed) for launch in kernel.launches)
+    launches = tuple(_resized(launch, tensors, renamed) for launch in kernel.launches)
     scratch = tuple(evolve(one, elements=renamed(one.elements)) for one in kernel.scratch)
     return evolve(kernel, launches=launches, scratch=scratch, requires=tuple(map(renamed, kernel.requires)))
 
 
 def _resized(
-    launch: Launch | LibraryCall, symbols: Mapping[str, str], renamed: Callable[[str], str]
+    launch: Launch | LibraryCall, tensors: frozenset[str], renamed: Callable[[str], str]
 ) -> Launch | LibraryCall:
     """A launch over other symbols."""
     if isinstance(launch, Launch):
         return evolve(
             launch,
             grid=tuple(map(renamed, launch.grid)),
-            arguments=tuple(symbols.get(word, word) for word in launch.arguments),
+            arguments=tuple(word if word in tensors else renamed(word) for word in launch.arguments),
             constants={name: renamed(text) for name, text in launch.constants.items()},
         )
     arguments = tuple(

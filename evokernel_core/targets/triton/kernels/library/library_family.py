@@ -18,19 +18,15 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.hardware.gpu.gpu import Gpu
-from evokernel_core.hardware.products import multiply_adds
 from evokernel_core.targets.triton.kernels.attention import attention_family
 from evokernel_core.targets.triton.kernels.function import expression
+from evokernel_core.targets.triton.kernels.library.library_cost import library_us
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
 from evokernel_core.targets.triton.kernels.searching import GpuFamily
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.launch import LibraryCall, Literal, View, tensor_names
 from evokernel_core.targets.triton.library import OPERATIONS
 
-_SHARE = 0.75
-"""Of a unit's peak rate that libraries reach with large tiles (assumed)."""
-_CONVOLUTION = 0.5
-"""The same of convolutions."""
 _OURS: Mapping[str, GpuFamily[Any, Any]] = {
     "aten.mm.default": matmul_family.FAMILY,
     "aten.bmm.default": matmul_family.FAMILY,
@@ -61,7 +57,7 @@ class LibraryFamily:
             our_us = ours.estimate_us(task, ours.initial(task, gpu), gpu)
         except PlanError:
             return
-        if our_us <= _library_us(task, node, gpu):
+        if our_us <= library_us(task, node, gpu):
             raise PlanError("A kernel of ours is estimated to be as fast as the library.")
 
     def initial(self, task: KernelTask, gpu: Gpu) -> Strategy:
@@ -76,7 +72,7 @@ class LibraryFamily:
         return _CELL
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, gpu: Gpu) -> float:
-        return _library_us(task, _node(task), gpu)
+        return library_us(task, _node(task), gpu)
 
     def text(self, task: KernelTask, strategy: Strategy, gpu: Gpu, name: str) -> TritonKernel:
         return TritonKernel((), (_call(task, _node(task)),))
@@ -136,16 +132,3 @@ def _strides(groups: tuple[Group, ...], shape: tuple[Dim, ...]) -> tuple[str, ..
         stride: Extent = group[0].stride if group else ONE
         result.append(expression(stride))
     return tuple(result)
-
-
-def _library_us(task: KernelTask, node: Node, gpu: Gpu) -> float:
-    """Estimated microseconds of the call."""
-    dtype = node.outputs[0].dtype
-    counted = multiply_adds(node, task.graph, task.sizes)
-    moved = sum(spec.nbytes(task.sizes) for spec in (*node.outputs, *map(task.graph.spec, node.operands())))
-    if node.op == "aten.convolution.default":
-        rate = gpu.flops.get("tf32" if dtype == "float32" else dtype, gpu.vector_flops) * _CONVOLUTION
-    else:
-        peak = gpu.vector_flops if dtype == "float32" else gpu.flops.get(dtype, gpu.vector_flops)
-        rate = peak * _SHARE
-    return gpu.launch_us + max(moved / gpu.memory_bytes_us, 2 * counted / rate)
