@@ -6,6 +6,7 @@ of arguments, so nothing that a candidate could run is where clocks, events and 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import secrets
 import sys
@@ -58,6 +59,8 @@ class Measured:
     span_us: tuple[float, ...]
     event_us: tuple[float, ...]
     readings: tuple[Mapping[str, Any], ...]
+    kernels: Mapping[str, int]
+    """What ran, of all that was timed at once, by name, with how often."""
 
     @property
     def us(self) -> float:
@@ -86,9 +89,28 @@ class CudaBackend:
         except UsageError as error:
             raise CandidateError("launch-record", "{problem}", problem=error) from error
 
+    def compile_ahead(
+        self, built: BuiltTriton, calls: Sequence[tuple[Sequence[int], Sequence[float]]]
+    ) -> None:
+        """Compiles for sizes and scalars of calls to come, in one process. Sizes at which it fails are left
+        out: who runs them is told why."""
+        with contextlib.suppress(CandidateError, UsageError):
+            taken = [call for call in calls if _takes(built, call[0])]
+            self._compiler.compiled(built, [operands_of(built.task, built.record, *call) for call in taken])
+
+    def execute_in_turn(self, built: BuiltTriton, cases: Sequence[Case]) -> tuple[Execution, ...]:
+        """Runs cases that are compiled at once, up to the first that fails."""
+        self.compile_ahead(built, [(case.sizes, case.scalars) for case in cases])
+        done: list[Execution] = []
+        for case in cases:
+            done.append(self.execute(built, case))
+            if done[-1].status not in (RunStatus.OK, RunStatus.DECLINED) or done[-1].hazards:
+                break
+        return tuple(done)
+
     def execute(self, built: BuiltTriton, case: Case) -> Execution:
         """Runs a case twice or more, each time at other addresses and on other bytes."""
-        if not built.record.takes(dict(zip(built.record.symbols, case.sizes, strict=True))):
+        if not _takes(built, case.sizes):
             return Execution(RunStatus.DECLINED, Sentence("launch.json requires other sizes than these."))
         try:
             operands = operands_of(built.task, built.record, case.sizes, case.scalars)
@@ -161,9 +183,9 @@ class CudaBackend:
                 count=max(answer["changed"]),
                 runs=runs,
             )
-        readings = tuple(answer["readings"])
+        about = {"readings": tuple(answer["readings"]), "kernels": answer["kernels"]}
         return [
-            Measured(answer["how"], *(tuple(one[name]) for name in _TIMES), readings=readings)
+            Measured(answer["how"], *(tuple(one[name]) for name in _TIMES), **about)
             for one in answer["times"]
         ]
 
@@ -224,6 +246,10 @@ def _files(
     known = [asdict(part) for part in parts] or [None] * len(names)
     rows = zip(names, sizes, files, known, strict=True)
     return [{"name": name, "bytes": size, "file": str(file), "part": part} for name, size, file, part in rows]
+
+
+def _takes(built: BuiltTriton, sizes: Sequence[int]) -> bool:
+    return built.record.takes(dict(zip(built.record.symbols, sizes, strict=True)))
 
 
 def _scratch(built: BuiltTriton, operands: Operands) -> dict[str, int]:
