@@ -57,7 +57,7 @@ class BuiltTriton:
         return Path(self.folder.name)
 
 
-class Compiler:
+class TritonCompiler:
     """Compiles for one GPU with the Triton of an interpreter."""
 
     def __init__(self, gpu: Gpu, python: str = "") -> None:

@@ -26,7 +26,7 @@ from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.hardware.roofline import moved_us
 from evokernel_core.targets.triton.backends.compiled import Operands, call_of, operands_of
-from evokernel_core.targets.triton.backends.compiler import BuiltTriton, Compiler, triton_version
+from evokernel_core.targets.triton.backends.compiler import BuiltTriton, TritonCompiler, triton_version
 from evokernel_core.targets.triton.backends.gpu_process import (
     JudgeLost,
     JudgePool,
@@ -75,7 +75,7 @@ class CudaBackend:
     samples = True
     confinement = str(Level.LIMITS)
 
-    def __init__(self, author: KernelAuthor, compiler: Compiler, pool: JudgePool) -> None:
+    def __init__(self, author: KernelAuthor, compiler: TritonCompiler, pool: JudgePool) -> None:
         """Raises VerifierUnavailable where there is no device, or another than the author's."""
         self.gpu, self.author = gpu_of(author.device), author
         self._compiler, self._pool = compiler, pool
@@ -141,7 +141,9 @@ class CudaBackend:
             return Execution(RunStatus.ERROR, _device_words(answer))
         names = {name: place for place, name in enumerate(built.record.inputs)}
         names |= {name: place for place, name in enumerate(built.record.outputs)}
-        return Execution(RunStatus.OK, hazards=tuple(_hazard(*found, names) for found in answer["hazards"]))
+        return Execution(
+            RunStatus.OK, hazards=tuple(_hazard(code, name, names) for code, name in answer["hazards"])
+        )
 
     def measure(self, built: BuiltTriton, request: TimingRequest) -> Timing:
         """The median device time of runs at full size with a cold L2. Raises CandidateError where a run
@@ -183,9 +185,16 @@ class CudaBackend:
                 count=max(answer["changed"]),
                 runs=runs,
             )
-        about = {"readings": tuple(answer["readings"]), "kernels": answer["kernels"]}
+        readings = tuple(answer["readings"])
         return [
-            Measured(answer["how"], *(tuple(one[name]) for name in _TIMES), **about)
+            Measured(
+                how=answer["how"],
+                busy_us=tuple(one["busy_us"]),
+                span_us=tuple(one["span_us"]),
+                event_us=tuple(one["event_us"]),
+                readings=readings,
+                kernels=answer["kernels"],
+            )
             for one in answer["times"]
         ]
 
@@ -230,9 +239,6 @@ class CudaBackend:
         self._pool.close()
 
 
-_TIMES = ("busy_us", "span_us", "event_us")
-
-
 def median(values: Sequence[float]) -> float:
     """The middle one, or the mean of the two in the middle."""
     ordered = sorted(values)
@@ -243,7 +249,8 @@ def median(values: Sequence[float]) -> float:
 def _files(
     names: Sequence[str], sizes: Sequence[int], files: Sequence[Path], parts: Sequence[TensorPart]
 ) -> list[dict[str, Any]]:
-    known = [asdict(part) for part in parts] or [None] * len(names)
+    known: list[dict[str, Any] | None] = [asdict(part) for part in parts]
+    known = known or [None] * len(names)
     rows = zip(names, sizes, files, known, strict=True)
     return [{"name": name, "bytes": size, "file": str(file), "part": part} for name, size, file, part in rows]
 
@@ -298,4 +305,4 @@ def open_cuda(author: KernelAuthor, python: str) -> CudaBackend:
             python=python or sys.executable,
         )
     pool = JudgePool(lambda: JudgeProcess(judge_command(python)))
-    return CudaBackend(author, Compiler(gpu_of(author.device), python), pool)
+    return CudaBackend(author, TritonCompiler(gpu_of(author.device), python), pool)

@@ -7,6 +7,7 @@ and ended; those between the two marks are the call's. Its time is that in which
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +68,7 @@ class Clock:
         self.readings = []
         watched = {len(systems) * turn // READINGS for turn in range(READINGS)}
         torch.cuda.synchronize()
-        with _profile(torch) as profiler:
+        with _profile() as profiler:
             for place, (system, (begin, end)) in enumerate(zip(systems, pairs, strict=True)):
                 system.stage()
                 self._flush.zero_()
@@ -88,10 +89,9 @@ class Clock:
         return make(enable_timing=True), make(enable_timing=True)
 
 
-def _profile(torch: Any) -> Any:
-    from torch.profiler import ProfilerActivity, profile
-
-    return profile(activities=[ProfilerActivity.CUDA])
+def _profile() -> Any:
+    profiler: Any = importlib.import_module("torch.profiler")
+    return profiler.profile(activities=[profiler.ProfilerActivity.CUDA])
 
 
 Event = tuple[int, int, str]
