@@ -17,7 +17,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
-from evokernel_core.hardware.gpu.gpu import load_gpu
+from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, factor, masked
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
 
@@ -65,12 +65,12 @@ class Epilogue:
 
 
 def read_epilogue(
-    task: KernelTask, ref: ValueRef, rows: tuple[Dim, ...], columns: tuple[Dim, ...]
+    task: KernelTask, ref: ValueRef, rows: tuple[Dim, ...], columns: tuple[Dim, ...], gpu: Gpu
 ) -> Epilogue:
     """What a task does with the value ``ref``, a matrix of ``rows`` x ``columns``. Raises PlanError where
     that is not element-wise, or reads the result in another order."""
     part = behind(task, ref)
-    plan = plan_matrix(part, rows, columns, load_gpu())
+    plan = plan_matrix(part, rows, columns, gpu)
     loads = [one for one in plan.inputs if one.source == ref.name]
     if any(not (all(one.outer) and (one.mid or plan.mid.is_one) and (one.inner or plan.inner.is_one))
            for one in loads):  # fmt: skip

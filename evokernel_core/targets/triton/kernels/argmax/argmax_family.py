@@ -16,7 +16,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
-from evokernel_core.targets.triton.kernels.searching import GpuFamily, always
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
 
@@ -144,7 +144,7 @@ def _text(problem: ArgReduction, schedule: ArgmaxSchedule, task: KernelTask, nam
 FAMILY = GpuFamily(
     name="argmax",
     ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
-    read=read_arg_reduction,
+    read=on_any_gpu(read_arg_reduction),
     schedule_of=ArgmaxSchedule.of,
     starts=_starts,
     refusal=why_not,

@@ -13,7 +13,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression
 from evokernel_core.targets.triton.kernels.names import output_names
-from evokernel_core.targets.triton.kernels.searching import GpuFamily, always
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not, wide
 
@@ -82,7 +82,7 @@ def _text(problem: Take, schedule: GatherSchedule, task: KernelTask, name: str) 
 FAMILY = GpuFamily(
     name="gather",
     ops=categories(GATHER),
-    read=read_take,
+    read=on_any_gpu(read_take),
     schedule_of=GatherSchedule.of,
     starts=_starts,
     refusal=why_not,

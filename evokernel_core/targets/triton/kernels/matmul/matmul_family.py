@@ -24,6 +24,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.epilogue import Epilogue, read_epilogue
+from evokernel_core.targets.triton.kernels.library.library_cost import require_gain
 from evokernel_core.targets.triton.kernels.matmul import matmul_schedule as schedules
 from evokernel_core.targets.triton.kernels.matmul.matmul_kernel import Target, matmul
 from evokernel_core.targets.triton.kernels.matmul.matmul_schedule import MatmulSchedule
@@ -40,7 +41,7 @@ class Matmul:
     epilogue: Epilogue | None
 
 
-def read_matmul(task: KernelTask) -> Matmul:
+def read_matmul(task: KernelTask, gpu: Gpu) -> Matmul:
     """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
     node = product_node(task)
     try:
@@ -50,7 +51,7 @@ def read_matmul(task: KernelTask) -> Matmul:
         if node.op not in WHOLE_PRODUCTS or not more:
             raise
     shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:])
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:], gpu)
     return Matmul(product_of(task, node), epilogue)
 
 
@@ -61,6 +62,11 @@ def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]
         batch, m, n, _ = product.evaluate(sizes)
         more = batch * m * n * (epilogue.read_bytes() + epilogue.written_bytes())
     return schedules.estimate_us(product, schedule, sizes, gpu, more)
+
+
+def _compare(task: KernelTask, problem: Matmul, us: float, gpu: Gpu) -> None:
+    if problem.epilogue is not None:
+        require_gain(task, product_node(task), us, gpu)
 
 
 def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, name: str) -> TritonKernel:
@@ -80,4 +86,5 @@ FAMILY = GpuFamily(
     notes=lambda problem, schedule: schedules.notes(problem.product, schedule),
     cell=lambda problem, schedule: schedules.cell(problem.product, schedule),
     text_of=_text,
+    compare=_compare,
 )

@@ -68,8 +68,8 @@ class _Printer:
         self.left = operand(function, problem.a, "a", "batch")
         self.right = operand(function, problem.b, "b", "batch")
         self.m, self.n, self.k = (function.number(key, getattr(problem, key)) for key in ("m", "n", "k"))
-        self.row_mask = "" if divides(self.schedule.block_m, problem.m) else f"rows[:, None] < {self.m}"
-        self.column_mask = "" if divides(self.schedule.block_n, problem.n) else f"columns[None, :] < {self.n}"
+        self.row_mask = "" if divides(self.schedule.block_m, problem.m) else "in_rows"
+        self.column_mask = "" if divides(self.schedule.block_n, problem.n) else "in_columns"
         add = function.add
         add(f"tiles_m = tl.cdiv({self.m}, BLOCK_M)", f"tiles_n = tl.cdiv({self.n}, BLOCK_N)")
         add("program = tl.program_id(0)")
@@ -92,6 +92,10 @@ class _Printer:
         add("rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)")
         add("columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)")
         add("depth = tl.arange(0, BLOCK_K)")
+        if self.row_mask:
+            add(f"in_rows = rows[:, None] < {self.m}")
+        if self.column_mask:
+            add(f"in_columns = columns[None, :] < {self.n}")
 
     def sums(self) -> None:
         """The loop along k."""

@@ -18,7 +18,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
-from evokernel_core.targets.triton.kernels.searching import GpuFamily, always
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
 
@@ -230,7 +230,7 @@ def _text(window: Window, schedule: PoolingSchedule, task: KernelTask, name: str
 FAMILY = GpuFamily(
     name="pooling",
     ops=dict.fromkeys(sorted(_OPS), "kernel"),
-    read=_read,
+    read=on_any_gpu(_read),
     schedule_of=PoolingSchedule.of,
     starts=_starts,
     refusal=why_not,

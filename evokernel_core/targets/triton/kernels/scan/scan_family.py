@@ -17,7 +17,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
-from evokernel_core.targets.triton.kernels.searching import GpuFamily, always
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
 
@@ -135,7 +135,8 @@ class _Printer:
                 add(f"x *= tl.load({pointer} + {places}{masked(mask, '0')}).to(tl.float32)")
             add(f"running = {self._running()}")
             add(f"running = {self.combine}(carry{self.across}, running)")
-            add(f"carry = {self.combine}(carry, {self._total()})")
+            add("# what stands last in the tile is all up to there: elements behind the end change nothing")
+            add(f"carry = tl.sum(tl.where(places == {self.block} - 1, running, 0.0), {self.axis})")
             at = f"{self.length} - 1 - number" if scan.reverse else "number"
             value = "running" if scan.dtype == "float32" else f"running.to({DTYPES[scan.dtype]})"
             mask = f"inside{self.across} & (number < {self.length})"
@@ -153,11 +154,6 @@ class _Printer:
             return f"tl.cumsum(x, {self.axis})"
         return f"tl.associative_scan(x, {self.axis}, {self.combine})"
 
-    def _total(self) -> str:
-        if self.scan.op == "sum":
-            return f"tl.sum(x, {self.axis})"
-        return f"tl.reduce(x, {self.axis}, {self.combine})"
-
 
 def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
@@ -167,7 +163,7 @@ def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> Tr
 FAMILY = GpuFamily(
     name="scan",
     ops=categories(SCAN),
-    read=read_scan,
+    read=on_any_gpu(read_scan),
     schedule_of=ScanSchedule.of,
     starts=_starts,
     refusal=why_not,
