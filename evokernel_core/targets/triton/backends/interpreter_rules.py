@@ -76,7 +76,7 @@ def hazard_of(told: Mapping[str, Any]) -> Hazard:
     """The hazard of a broken rule. Raises KeyError for a rule that is not known."""
     rule, line = RULES[told["rule"]], int(told["line"])
     values = {
-        str(name): _VERBS.get(value, value)
+        str(name): _VERBS.get(str(value), value)
         for name, value in told["values"].items()
         if isinstance(value, _WORDS)
     }
