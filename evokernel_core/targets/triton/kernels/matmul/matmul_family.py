@@ -65,7 +65,8 @@ def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]
 
 
 def _compare(task: KernelTask, problem: Matmul, us: float, gpu: Gpu) -> None:
-    if problem.epilogue is not None:
+    product = problem.product
+    if problem.epilogue is not None or product.triangle is not None or product.relu:
         require_gain(task, product_node(task), us, gpu)
 
 
