@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from evokernel_core.compiler.aten import CONVOLUTION
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node
+from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
@@ -23,7 +25,8 @@ _SLOWER = Sentence("A library's operation and a kernel for what follows are esti
 def library_us(task: KernelTask, node: Node, gpu: Gpu) -> float:
     """Estimated microseconds of the call."""
     dtype = node.outputs[0].dtype
-    counted = multiply_adds(node, task.graph, task.sizes)
+    whole = evolve(task.graph, outputs=(ValueRef(node.name),))  # a library leaves no part of a product out
+    counted = multiply_adds(node, whole, task.sizes)
     moved = sum(spec.nbytes(task.sizes) for spec in (*node.outputs, *map(task.graph.spec, node.operands())))
     memory = gpu.memory_bytes_us
     if node.op == CONVOLUTION:
