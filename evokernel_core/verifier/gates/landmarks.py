@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from enum import IntEnum
+from itertools import islice
 from random import Random
 
 from attrs import frozen
@@ -34,6 +35,8 @@ from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of
 
 SMALL_CASES = 13
 """Cases about sizes."""
+UNUSUAL_CASES = 4
+"""Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""
 BETWEEN = 4
@@ -44,6 +47,8 @@ may have for each byte of its limit."""
 FRACTAL = 16
 COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
+LEADING = 2
+"""Sizes of leading classes that are tried for one of others."""
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -174,16 +179,24 @@ def _constants(args: object) -> Iterator[float]:
 
 
 def small_cases(
-    task: KernelTask, draw: Draw, known: Landmarks, tiling: Sequence[int], cores: int
+    task: KernelTask,
+    draw: Draw,
+    known: Landmarks,
+    tiling: Sequence[int],
+    cores: int,
+    unusual: Sequence[Mapping[str, int]] = (),
 ) -> tuple[CasePlan, ...]:
     """Cases at and next to the landmarks, each of a few thousand elements: of values about the numbers that
     are named, of values whose squares are out of range, of inputs near each other, and of sizes.
-    ``tiling``: words of the tiling data; ``cores``: how many the device has."""
+    ``tiling``: words of the tiling data; ``cores``: how many the device has; ``unusual``: sizes at which the
+    host code decides as it rarely does, of which the first that are light are taken."""
     numbers = draw.numbers(f"landmarks of {task.task_id}")
     hows = enumerate(_values(task, known, numbers))
     plans = [(_few(task, numbers, long=place % 2), how) for place, how in hows]
     hints = _hints(task, known, tiling, cores)
     plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers)]
+    light = (sizes for sizes in unusual if _fits(task, sizes, LARGER * LIMIT))
+    plans += [(sizes, "normal") for sizes in islice(light, UNUSUAL_CASES)]
     return tuple(
         CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), how, 1, _is_beyond(task, sizes))
         for sizes, how in plans
@@ -254,8 +267,8 @@ def telling_words(tilings: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def special_decks(task: KernelTask, hints: Hints, numbers: Random) -> dict[str, list[int]]:
-    """Of each symbol the sizes that are tried, in order: of each class of the table as many as it says, those
-    of leading classes before others, then the rest."""
+    """Of each symbol the sizes that are tried, in order: of each class of the table as many as it says, two of
+    leading classes for one of others, so that a symbol of few turns meets both, then the rest."""
     decks = {}
     for symbol in task.symbols:
         leading: list[int] = []
@@ -268,9 +281,19 @@ def special_decks(task: KernelTask, hints: Hints, numbers: Random) -> dict[str, 
             rest += sizes[class_.most :]
         numbers.shuffle(first)
         numbers.shuffle(rest)
-        deck = dict.fromkeys(leading + first + rest)
+        deck = dict.fromkeys([*_merged(leading, first, LEADING), *rest])
         decks[symbol.name] = [size for size in deck if size >= max(symbol.minimum, 2)]
     return decks
+
+
+def _merged(leading: Sequence[int], others: Sequence[int], count: int) -> Iterator[int]:
+    """``count`` of the first for each of the second, then what is left of either."""
+    behind = iter(others)
+    for number, size in enumerate(leading, 1):
+        yield size
+        if number % count == 0:
+            yield from islice(behind, 1)
+    yield from behind
 
 
 def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[dict[str, int]]:
