@@ -173,8 +173,8 @@ ASKED = 700
 def special_sizes(task: KernelTask, count: int, asked: int = ASKED) -> dict[str, dict[str, float]]:
     """The shares of the classes of sizes that a kernel may treat apart, by class and symbol, in ``count``
     draws of a kernel that names some numbers."""
-    hints = mixture.Hints((asked,), (64, 1408), (8,), (43, 2816), 48)
-    known = Landmarks((8, 64, asked, 1408), (64, asked, 1408), (asked,))
+    hints = mixture.Hints((asked,), (64, 1408), (8,), (43, 2816), 48, (199, 296))
+    known = Landmarks((8, 64, asked, 1408), (64, asked, 1408), (asked,), solved=hints.solved)
     drawn = [
         [dict(plan.sizes) for plan in small_cases(task, Draw(f"{n:032x}"), known, hints.tiling, hints.cores)]
         for n in range(count)

@@ -401,7 +401,9 @@ def _crash_words(finished: Finished) -> Sentence:
         "SIGFPE": Sentence("an integer division by zero"),
         "SIGABRT": Sentence("it aborted"),
         "SIGXFSZ": Sentence("it wrote a file that is too large"),
-        "SIGILL": Sentence("it ran into code that cannot be reached"),
+        "SIGILL": Sentence(
+            "an index outside of an array, a shift by more bits than there are, or code that cannot be reached"
+        ),
     }.get(name, Sentence("it was ended by a signal"))
     last = finished.stderr.strip().splitlines()[-1:] or [""]
     if last[0]:

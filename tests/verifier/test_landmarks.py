@@ -96,7 +96,7 @@ def test_every_draw_has_the_numbers_and_what_is_beyond() -> None:
         assert hows["normal@3.0"] == 1 and hows["normal@0.25,1e20"] + hows["normal@1e20,0.25"] == 2
         assert hows["normal*2^-1"] == 1  # swallowed by the number, in float16
     exact = {plan.distribution for plan in small_cases(make_task("relu"), Draw("0" * 32), Landmarks(), (), 1)}
-    assert sum("*2^" in how for how in exact) == 1
+    assert sum("*2^-" in how for how in exact) == 1 and sum("*2^" in how for how in exact) == 2
     assert base_of(str(Values("normal", near=(1e20, -3.0)))) == "normal"
 
 

@@ -183,6 +183,7 @@ public:
     {
         const Chip &chip = CurrentChip();
         bool good = false;
+        std::memset(tiling->data, blocks::Undefined(), sizeof(tiling->data));
         tiling->overrun = !blocks::WithinHostTime([&] {
             good = tiling_(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
                            tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) != 0;

@@ -17,7 +17,7 @@ from random import Random
 from attrs import frozen
 
 from evokernel_core.capture.reference import Values
-from evokernel_core.domain.graph import Graph, InputKind
+from evokernel_core.domain.graph import Graph, InputKind, Node
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import EXACT, KernelTask, Symbol
 from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
@@ -31,6 +31,7 @@ from evokernel_core.verifier.gates.cases import (
     total_bytes,
     total_products,
 )
+from evokernel_core.verifier.gates.equations import solutions
 from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
 
 SMALL_CASES = 13
@@ -49,6 +50,8 @@ COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
 LEADING = 2
 """Sizes of leading classes that are tried for one of others."""
+RELATED_EVERY = 4
+"""In one of so many cases the other sizes follow from the first."""
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -59,7 +62,10 @@ _SWALLOWING = 4.0
 _COMPARING = frozenset("=<>%&^")
 _ORDINARY = ("normal", "normal", "mixed", "ties", "wide")
 _HUGE = {"float16": (13, 15), "bfloat16": (61, 120), "float32": (61, 120)}
-"""Exponents of two beyond those at which squares are in range, for what rounds nothing."""
+"""Exponents of two beyond those at which squares are in range, for what multiplies no two values."""
+_MINUTE = {"bfloat16": (-110, -61), "float32": (-110, -61)}
+"""The same below them; of float16 all are drawn as tiny."""
+_ADDING = frozenset(("add", "sub", "rsub", "neg", "mean", "sum", "avg_pool2d", "leaky_relu"))
 
 
 @frozen
@@ -74,6 +80,8 @@ class Landmarks:
     values: tuple[float, ...] = ()
     own_values: tuple[float, ...] = ()
     """Those of the graph."""
+    solved: tuple[int, ...] = ()
+    """Sizes at which an equation of the text holds that mostly does not."""
 
 
 def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
@@ -91,7 +99,8 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
     sizes, compared, equal = (
         tuple(sorted(value for value, use in uses.items() if use >= least)) for least in Use
     )
-    return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)))
+    solved = solutions(source.files.values()) if source is not None else ()
+    return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)), solved)
 
 
 class Use(IntEnum):
@@ -210,7 +219,8 @@ def _hints(task: KernelTask, known: Landmarks, tiling: Sequence[int], cores: int
     words = [word for word in dict.fromkeys(tiling) if 1 < word <= MOST_SIZE and word not in told]
     compared = tuple(size for size in known.compared if size not in known.equal)
     named = tuple(size for size in known.sizes if size not in known.compared)
-    return Hints(known.equal, compared, named, tuple(words), cores)
+    solved = tuple(size for size in known.solved if size not in known.equal)
+    return Hints(known.equal, compared, named, tuple(words), cores, solved)
 
 
 def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str]:
@@ -229,11 +239,21 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         # Subnormal numbers are few: in one case all are of the magnitude that a sum with the number swallows.
         exponent = round(math.log2(abs(numbers.choice(large)))) - 20
         yield str(Values("normal", min(max(exponent, -18), -1)))
-    if all(node.op.split(".")[1] in EXACT for node in task.graph.nodes):
-        yield str(Values(numbers.choice(("normal", "uniform")), numbers.randint(*_HUGE[narrowest(task)])))
+    if all(_keeps_magnitude(node) for node in task.graph.nodes):
+        dtype = narrowest(task)
+        for exponents in (_HUGE, _MINUTE)[: 1 + (dtype in _MINUTE)]:
+            yield str(Values(numbers.choice(("normal", "uniform")), numbers.randint(*exponents[dtype])))
     specs = [o.spec for o in task.graph.inputs if o.kind is InputKind.TENSOR and "float" in o.spec.dtype]
     if len({(spec.dtype, spec.shape) for spec in specs}) < len(specs):
         yield "alike"
+
+
+def _keeps_magnitude(node: Node) -> bool:
+    """Whether a result is in range wherever its operands are, up to a constant."""
+    packet = node.op.split(".")[1]
+    if packet in ("mul", "div"):
+        return isinstance(node.args[1], int | float)
+    return packet in EXACT or packet in _ADDING
 
 
 def _some(pool: Sequence[float], numbers: Random) -> tuple[float, ...]:
@@ -267,7 +287,7 @@ def telling_words(tilings: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def special_decks(task: KernelTask, hints: Hints, numbers: Random) -> dict[str, list[int]]:
-    """Of each symbol the sizes that are tried, in order: of each class of the table as many as it says, two of
+    """Of each symbol the sizes that are tried, in order: of each class as many as the table says, two of
     leading classes for one of others, so that a symbol of few turns meets both, then the rest."""
     decks = {}
     for symbol in task.symbols:
@@ -311,10 +331,17 @@ def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[
         others = [symbol for symbol in task.symbols if symbol is not given]
         for symbol in numbers.sample(others, len(others)):
             deck = decks[symbol.name] if numbers.randrange(6) else []
+            if number % RELATED_EVERY == 0:
+                deck = [related(sizes[given.name], numbers)]
             fits = limit if is_larger else LIMIT
             sizes[symbol.name] = _taken(task, deck, sizes, symbol, fits, numbers)
         if _fits(task, sizes, LARGER * LIMIT):
             yield sizes
+
+
+def related(size: int, numbers: Random) -> int:
+    """A size that follows from another: as much, or a multiple or a fraction of it."""
+    return max(1, numbers.choice((size, size, 2 * size, 3 * size, 4 * size, size // 2, size + 1)))
 
 
 def _taken(

@@ -161,14 +161,15 @@ CLASSES: tuple[Class, ...] = (
 @frozen
 class Hints:
     """What may be special to a kernel: the whole numbers that its text asks something to be equal to, those
-    that it compares or assigns otherwise, the others that stand there, words of its tiling data, and how many
-    cores the device has."""
+    that it compares or assigns otherwise, the others that stand there, words of its tiling data, how many
+    cores the device has, and sizes at which an equation of its text holds."""
 
     equal: tuple[int, ...] = ()
     compared: tuple[int, ...] = ()
     named: tuple[int, ...] = ()
     tiling: tuple[int, ...] = ()
     cores: int = 1
+    solved: tuple[int, ...] = ()
 
 
 @frozen
@@ -217,8 +218,9 @@ SIZE_CLASSES: tuple[SizeClass, ...] = (
               lambda _, hints, __: hints.equal, True),
     SizeClass("a multiple of 64 beyond 4,096", 1, 0.8,
               lambda _, __, numbers: (_long_aligned(numbers),), True),
-    SizeClass("another number that its text compares or assigns", 3, 0.5,
+    SizeClass("another number that its text compares or assigns", 3, 0.45,
               lambda _, hints, __: hints.compared),
+    SizeClass("at which an equation of its text holds", 3, 0.4, lambda _, hints, __: hints.solved),
     SizeClass("a word of its tiling data", 3, 0.5, lambda _, hints, __: hints.tiling),
     SizeClass("twice a word of its tiling data", 2, 0.4,
               lambda _, hints, __: [2 * word for word in hints.tiling]),
