@@ -22,8 +22,8 @@ _IN_BRACES = " {mark}"
 _BEFORE_STATEMENT = " if ({mark} false) {{}} else "
 """Before a statement without braces; an ``else`` behind that still belongs to what it belonged to."""
 _ARITHMETIC = frozenset("+-*/%^|~?")
-"""Operators that the scalar unit takes an instruction for, a choice among them; so do shifts and a conjunction
-of bits."""
+"""Operators that the scalar unit takes an instruction for, a choice among them; so do shifts and a
+conjunction of bits."""
 _SHORT_BLOCK, _AT_ONCE = 16, 4
 """Operators that a block has for its own cost, and of those beyond how many one more block stands for: it
 costs the cycles of four instructions."""

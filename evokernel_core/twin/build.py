@@ -80,6 +80,8 @@ would take it for whatever it is on another way."""
 TRAPS = ("-fsanitize=bounds,shift", "-fsanitize-undefined-trap-on-error")
 """An index outside of a local array and a shift by more bits than there are end the process, for a chip does
 with them something else than this machine."""
+HOST_TRAPS = ("-fsanitize=float-cast-overflow",)
+"""The same of a fraction beyond an integer's range, in host code: AArch64 makes another number of it."""
 JUDGED_FLAGS = ("-Werror=uninitialized",)
 """A verdict is asked for no kernel that reads a local variable before it is set, which may well be 0 here."""
 OPERATOR_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-DEVOKERNEL_OPERATOR_HOST")
@@ -455,7 +457,7 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
     with ThreadPoolExecutor(max_workers=2) as pool:
         work = [
             pool.submit(unit.compile, KERNEL, "op_kernel.o", image, INTERFACE),
-            pool.submit(unit.compile, "glue.cpp", "glue.o", (), BLOCKS),
+            pool.submit(unit.compile, "glue.cpp", "glue.o", HOST_TRAPS, BLOCKS),
         ]
         if two_images:
             work.append(pool.submit(unit.compile, KERNEL, "cube.o", image_flags(True), INTERFACE))
@@ -487,8 +489,8 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, DeclaredKer
 
 
 def _marked(name: str, unit: str, files: Iterable[str]) -> str:
-    """A file with marks at its basic blocks, beside all ``files``. Raises CandidateError for loops that cannot
-    be marked."""
+    """A file with marks at its basic blocks, beside all ``files``. Raises CandidateError for loops that
+    cannot be marked."""
     if name == "glue.cpp":
         return unit
     try:

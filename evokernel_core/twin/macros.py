@@ -1,7 +1,7 @@
 """What macros stand for: how many operators of arithmetic a use of one brings into a block.
 
-A macro's text is nowhere in the block that uses it, and one that uses others twice doubles with each. Counts are
-of its definition: its own operators, and how often it repeats those of each argument.
+A macro's text is nowhere in the block that uses it, and one that uses others twice doubles with each. Counts
+are of its definition: its own operators, and how often it repeats those of each argument.
 """
 
 from __future__ import annotations

@@ -232,3 +232,15 @@ class ProbesTilings(Protocol):
         """What the host code decides at each of the sizes, a row of words each, the first of them 0 where it
         declines; no rows where it crashes at some of them."""
         ...
+
+
+@runtime_checkable
+class TimesBriefly(Protocol):
+    """A backend that can leave off timing a launch."""
+
+    @property
+    def author(self) -> KernelAuthor: ...
+
+    def measure_briefly(self, built: Any, request: TimingRequest, wall_s: float) -> Timing | None:
+        """Times one launch; None where that takes longer than so many seconds. Raises CandidateError."""
+        ...

@@ -1,7 +1,7 @@
 """Sizes at which equations in a kernel's text hold, found by trying: ``7 * n == 1393``, ``n % 97 == 13``.
 
-What is special to a kernel may stand in its text behind arithmetic. An equation of one unknown and of numbers is
-computed for all sizes at once; those for which it holds are worth a case where they are few.
+What is special to a kernel may stand in its text behind arithmetic. An equation of one unknown and of numbers
+is computed for all sizes at once; those for which it holds are worth a case where they are few.
 """
 
 from __future__ import annotations

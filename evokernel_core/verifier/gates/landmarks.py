@@ -50,8 +50,10 @@ COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
 LEADING = 2
 """Sizes of leading classes that are tried for one of others."""
-RELATED_EVERY = 4
-"""In one of so many cases the other sizes follow from the first."""
+LONG_EVERY, LONG_LIMIT = 4, 2 * 1024**2
+"""In one of so many draws one size is beyond 65,536; bytes that this may take."""
+EQUAL = (11, 90)
+"""Of sizes that are as large as each other, or multiples."""
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -61,10 +63,11 @@ MOST_SIZE = 1 << 20
 _SWALLOWING = 4.0
 _COMPARING = frozenset("=<>%&^")
 _ORDINARY = ("normal", "normal", "mixed", "ties", "wide")
-_HUGE = {"float16": (13, 15), "bfloat16": (61, 120), "float32": (61, 120)}
-"""Exponents of two beyond those at which squares are in range, for what multiplies no two values."""
-_MINUTE = {"bfloat16": (-110, -61), "float32": (-110, -61)}
-"""The same below them; of float16 all are drawn as tiny."""
+_HUGE = {"float16": (13, 15), "bfloat16": (116, 125), "float32": (116, 125)}
+"""Exponents of two at the end of the range, for what multiplies no two values: what a kernel clips or
+overflows anywhere before shows there."""
+_MINUTE = {"bfloat16": (-120, -112), "float32": (-120, -112)}
+"""The same at its beginning; of float16 all are drawn as tiny."""
 _ADDING = frozenset(("add", "sub", "rsub", "neg", "mean", "sum", "avg_pool2d", "leaky_relu"))
 
 
@@ -204,6 +207,7 @@ def small_cases(
     plans = [(_few(task, numbers, long=place % 2), how) for place, how in hows]
     hints = _hints(task, known, tiling, cores)
     plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers)]
+    plans += [(sizes, "normal") for sizes in (*_related(task, numbers), *_long(task, numbers))]
     light = (sizes for sizes in unusual if _fits(task, sizes, LARGER * LIMIT))
     plans += [(sizes, "normal") for sizes in islice(light, UNUSUAL_CASES)]
     return tuple(
@@ -262,6 +266,21 @@ def _some(pool: Sequence[float], numbers: Random) -> tuple[float, ...]:
 
 def _is_beyond(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     return any(sizes[symbol.name] > symbol.size for symbol in task.symbols)
+
+
+def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """In some draws one size beyond what 16 bits count, with the others small."""
+    if not task.symbols or numbers.randrange(LONG_EVERY):
+        return
+    given = numbers.choice(task.symbols).name
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    most = total_bytes(task, least) + LONG_LIMIT
+    for others in (numbers.randint(2, 5), 1):
+        small = {name: max(size, others) for name, size in least.items()}
+        sizes = {**small, given: (1 << 16) + numbers.randint(1, 99)}
+        if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
+            yield sizes
+            return
 
 
 def _few(task: KernelTask, numbers: Random, *, long: int) -> dict[str, int] | None:
@@ -331,17 +350,27 @@ def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[
         others = [symbol for symbol in task.symbols if symbol is not given]
         for symbol in numbers.sample(others, len(others)):
             deck = decks[symbol.name] if numbers.randrange(6) else []
-            if number % RELATED_EVERY == 0:
-                deck = [related(sizes[given.name], numbers)]
             fits = limit if is_larger else LIMIT
             sizes[symbol.name] = _taken(task, deck, sizes, symbol, fits, numbers)
         if _fits(task, sizes, LARGER * LIMIT):
             yield sizes
 
 
-def related(size: int, numbers: Random) -> int:
-    """A size that follows from another: as much, or a multiple or a fraction of it."""
-    return max(1, numbers.choice((size, size, 2 * size, 3 * size, 4 * size, size // 2, size + 1)))
+def _related(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """All sizes as large as each other, and one a multiple of another."""
+    names = [symbol.name for symbol in task.symbols]
+    if len(names) < 2:
+        return
+    for times in (1, numbers.choice((1, 2, 3, 4))):
+        size = numbers.randint(*EQUAL)
+        while size > 1:
+            sizes = {symbol.name: max(symbol.minimum, size) for symbol in task.symbols}
+            one, other = numbers.sample(names, 2)
+            sizes[one] = times * sizes[other]
+            if _fits(task, sizes, LARGER * LIMIT):
+                yield sizes
+                break
+            size = size * 3 // 4
 
 
 def _taken(

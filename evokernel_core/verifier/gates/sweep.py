@@ -53,10 +53,15 @@ class Sweep:
 
 
 def unusual_sizes(
-    task: KernelTask, draw: Draw, backend: object, built: object, scalars: tuple[float, ...]
+    task: KernelTask,
+    draw: Draw,
+    backend: object,
+    built: object,
+    scalars: tuple[float, ...],
+    asked: Sequence[int] = (),
 ) -> tuple[Mapping[str, int], ...]:
     """Sizes at which the host code decides as it rarely does, those of the rarest decisions first; none where
-    the backend does not run it alone."""
+    the backend does not run it alone. ``asked``: numbers that the kernel's text asks something to equal."""
     if not task.symbols or not isinstance(backend, ProbesTilings):
         return ()
     sweep = sweep_of(task, draw)
@@ -65,7 +70,7 @@ def unusual_sizes(
         return ()
     names = [symbol.name for symbol in task.symbols]
     numbers = draw.numbers(f"unusual sizes of {task.task_id}")
-    return tuple(dict(zip(names, sizes, strict=True)) for sizes in unusual(sweep, words, numbers))
+    return tuple(dict(zip(names, sizes, strict=True)) for sizes in unusual(sweep, words, numbers, asked))
 
 
 def sweep_of(task: KernelTask, draw: Draw) -> Sweep:
@@ -122,12 +127,12 @@ RELATED: tuple[Callable[[int], int], ...] = (
 """How a size follows from another."""
 
 
-def unusual(sweep: Sweep, words: Words, numbers: Random) -> list[Sizes]:
+def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = ()) -> list[Sizes]:
     """The sizes of rare decisions and of words off their line: of the rarest ones first, those of words that
     say yes or no before others, then of the rest in any order, so that many odd words hide none."""
     different = words[:, (words != words[:1]).any(axis=0)]
     columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}.values()
-    groups = [group for column in columns for group in _rare(column)]
+    groups = [group for column in columns for group in (*_rare(column), *_equal(column, asked))]
     start = 0
     for run in sweep.runs:
         end = start + len(run)
@@ -136,8 +141,8 @@ def unusual(sweep: Sweep, words: Words, numbers: Random) -> list[Sizes]:
     groups.sort(key=lambda group: (group.is_plain, len(group.places)))
     rest = groups[RANKED:]
     numbers.shuffle(rest)
-    asked = sweep.sizes
-    chosen = (asked[int(numbers.choice(group.places))] for group in (*groups[:RANKED], *rest[:MOST_UNUSUAL]))
+    given = sweep.sizes
+    chosen = (given[int(numbers.choice(group.places))] for group in (*groups[:RANKED], *rest[:MOST_UNUSUAL]))
     return list(dict.fromkeys(chosen))
 
 
@@ -158,6 +163,14 @@ def _rare(column: Words) -> Iterator[_Group]:
     if len(values) <= FEW_VALUES:
         for value in np.flatnonzero(counts <= RARE * len(column)):
             yield _Group(np.flatnonzero(inverse == value), len(values) > 2)
+
+
+def _equal(column: Words, asked: Sequence[int]) -> Iterator[_Group]:
+    """Where a word that is no size has a number which the kernel's text asks for."""
+    for number in asked:
+        places = np.flatnonzero(column == number)
+        if 0 < len(places) <= RARE * len(column):
+            yield _Group(places, True)
 
 
 def _off_line(column: Words) -> Iterator[_Group]:

@@ -135,6 +135,16 @@ class TwinBackend:
         with temporary.folder("time") as folder:
             return _timing(self._timed(built, request, Path(folder)))
 
+    def measure_briefly(self, built: BuiltKernel, request: TimingRequest, wall_s: float) -> Timing | None:
+        """The same, None where timing takes longer than so many seconds. Raises CandidateError."""
+        brief = TwinBackend(self.author, evolve(self._limits, wall_s=wall_s))
+        try:
+            return brief.measure(built, request)
+        except CandidateError as error:
+            if error.code == ExitStatus.TIMEOUT:
+                return None
+            raise
+
     def write_timeline(self, built: BuiltKernel, request: TimingRequest, page: Path) -> Summary:
         """Writes the timeline of the launch that ``measure`` would time; gives what it comes to. Raises
         CandidateError, OSError."""
