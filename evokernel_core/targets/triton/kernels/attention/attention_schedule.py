@@ -83,6 +83,10 @@ def _resident(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[st
     registers = schedule.block_q * (width + schedule.block_k) / threads
     if on_vector_units(schedule.precision, problem.dtype):
         registers += (schedule.block_q + schedule.block_k) * 16 / threads
+        # queries of a thread stay in its registers through the loop, at least by half (by what ptxas took)
+        registers += math.sqrt(schedule.block_q * schedule.block_k / threads) * depth / 2
+    elif schedule.precision is Precision.TF32X3:
+        registers += 2 * schedule.block_q * depth / threads
     return resident(gpu, schedule.warps, shared, math.ceil(registers) + _OTHER_REGISTERS)
 
 
