@@ -75,6 +75,28 @@ def library_source() -> KernelSource:
     return written.source(RELU, record)
 
 
+def output_of_a_library() -> tuple[KernelTask, KernelSource]:
+    """A product that is a result itself, beside its negative."""
+    g = GraphBuilder()
+    a, b = g.input("a", ("s0", "s1")), g.input("b", ("s1", 24))
+    y = g.call("mm.default", a, b, shape=("s0", 24))
+    task = g.task(y, g.call("neg.default", y, shape=("s0", 24)), symbols={"s0": 9, "s1": 40})
+    views = View("a", ("s0", "s1"), ("s1", "1")), View("b", ("s1", "24"), ("24", "1"))
+    call = LibraryCall("aten.mm.default", views, "output_0", ("s0", "24"))
+    launch = Launch("negative", ("cdiv(s0, 64)", "24"), ("output_0", "output_1", "s0"), {"BLOCK": "64"})
+    record = LaunchRecord(("a", "b"), ("output_0", "output_1"), (call, launch), ("s0", "s1"))
+    return task, written.source(NEGATIVE, record)
+
+
+NEGATIVE = """
+@triton.jit
+def negative(product, output, rows, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = row * tl.num_programs(1) + tl.program_id(1)
+    tl.store(output + place, -tl.load(product + place, mask=row < rows), mask=row < rows)
+"""
+
+
 def authored(task: KernelTask, device: str = "nvidia_h200") -> KernelSource:
     author = author_for(device)
     return author.write(task, author.initial(task))
@@ -101,6 +123,7 @@ CASES: Mapping[str, Callable[[], tuple[KernelTask, KernelSource]]] = {
     "rows": lambda: (written.softmax_task(), written.softmax_source()),
     "two launches with scratch": lambda: (written.total_task(), written.total_source()),
     "a library's product": lambda: (library_task(), library_source()),
+    "a library's result": output_of_a_library,
     "names that are taken": lambda: ((task := keyword_task()), authored(task)),
     "tensors in a list": lambda: ((task := long_task()), authored(task)),
     "by our author": lambda: ((task := written.softmax_task(rows=7)), authored(task)),

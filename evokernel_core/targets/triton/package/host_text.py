@@ -71,11 +71,11 @@ def _no_record() -> UsageError:
 def _require_own(task: KernelTask, record: LaunchRecord) -> None:
     symbols = tuple(symbol.name for symbol in task.symbols)
     given = (record.inputs, record.scalars, record.outputs, record.symbols)
-    words = [launch.kernel for launch in record.kernels]
-    words += [constant for launch in record.kernels for constant in launch.constants]
-    if _SETTINGS & set(words):
+    functions = [launch.kernel for launch in record.kernels]
+    constants = [constant for launch in record.kernels for constant in launch.constants]
+    if given != (*tensor_names(task), symbols) or not all(map(_is_name, (*functions, *constants))):
         raise _no_record()
-    if given != (*tensor_names(task), symbols) or not all(map(_is_name, words)):
+    if not _SETTINGS.isdisjoint(constants):
         raise _no_record()
     if not all(one.dtype in DTYPES for one in record.scratch):
         raise _no_record()
@@ -100,14 +100,14 @@ def _names(task: KernelTask, record: LaunchRecord) -> dict[str, str]:
     """The names of the record to those in the text: parameters keep those of the reference where they can."""
     result: dict[str, str] = {}
     taken = set(_RESERVED)
-    for name in (*record.inputs, *record.scalars, *record.symbols, *record.outputs, *record.scratch):
-        word = name.name if isinstance(name, Scratch) else name
-        own = unique = python_name(word)
+    scratch = (one.name for one in record.scratch)
+    for name in (*record.inputs, *record.scalars, *record.symbols, *record.outputs, *scratch):
+        own = unique = python_name(name)
         count = 2
         while unique in taken:
             unique, count = f"{own}_{count}", count + 1
         taken.add(unique)
-        result[word] = unique
+        result[name] = unique
     return result
 
 
