@@ -31,6 +31,7 @@ from evokernel_core.verifier.gates.cases import (
     total_products,
 )
 from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
+from evokernel_core.verifier.gates.texts import lexed_texts
 
 SMALL_CASES = 13
 """Cases about sizes."""
@@ -75,7 +76,7 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
     """What a graph and a kernel's text name; 0 and 1 are no landmarks."""
     uses: dict[int, Use] = {}
     fractions: set[float] = set()
-    for text in source.files.values() if source is not None else ():
+    for text in lexed_texts(source) if source is not None else ():
         for value, use in _literals(tokenize(text)):
             if isinstance(value, float):
                 fractions |= {value} if _is_told(value) else set()
