@@ -29,7 +29,7 @@ from evokernel_core.domain.verdict import Verdict
 from evokernel_core.package.write import Placed
 from evokernel_core.targets import author_for
 from evokernel_core.targets.packages import write_package
-from evokernel_core.targets.triton.launch import LaunchRecord
+from evokernel_core.targets.triton.launch import Launch, LaunchRecord
 from tests.targets.triton import written
 
 MODEL = """
@@ -80,7 +80,11 @@ def is_ready():
 def forks():
     child = os.fork()
     if not child:
-        os._exit(0 if torch.zeros(3, device="cuda").sum().item() == 0 else 1)
+        status = 1
+        try:
+            status = int(torch.zeros(3, device="cuda").sum().item())
+        finally:
+            os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -260,16 +264,13 @@ def trials() -> Iterator[Trial]:
     )
     task = written.softmax_task(rows=33)
     yield Trial("atomic", task, atomic, "x", body, ((33, 200),), (), ("computes", "deterministic"))
-    wide = written.PRODUCT_LAUNCH.constants | {"M": "512", "N": "512", "K": "256"}
-    record = LaunchRecord(
-        ("a", "b"), ("output",), (written.Launch("product", ("1",), written.PRODUCT_LAUNCH.arguments, wide),),
-        ("s0", "s1", "s2"),
-    )  # fmt: skip
+    wide = {"M": "64", "N": "64", "K": "64"}
+    launch = Launch("product", ("cdiv(s0, 64) * cdiv(s2, 64)",), written.PRODUCT_LAUNCH.arguments, wide, 4, 8)
+    record = LaunchRecord(("a", "b"), ("output",), (launch,), ("s0", "s1", "s2"))
+    staged = written.source(written.PRODUCT.replace("ieee", "tf32x3"), record)
     large = written.product_task(m=71)
-    yield Trial(
-        "too_large", large, written.source(written.PRODUCT, record), "a, b", product,
-        ((71, 90), (90, 50)), (), ("too_large",),
-    )  # fmt: skip
+    shapes = ((71, 90), (90, 50))
+    yield Trial("too_large", large, staged, "a, b", product, shapes, (), ("too_large",))
 
 
 def run(trial: Trial, root: Path) -> list[dict[str, object]]:
@@ -299,6 +300,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", default="", help="names of packages, with commas")
     arguments = parser.parse_args()
+    import torch
+
+    if not torch.cuda.device_count():
+        print("PyTorch sees no CUDA device here; run this on a machine with a GPU.", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as folder:
         wanted = arguments.only.split(",") if arguments.only else [trial.name for trial in trials()]
         rows = [row for trial in trials() if trial.name in wanted for row in run(trial, Path(folder))]

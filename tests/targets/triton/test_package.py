@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from evokernel_server.documents.packages import files_to_read
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,7 +84,9 @@ def output_of_a_library() -> tuple[KernelTask, KernelSource]:
     task = g.task(y, g.call("neg.default", y, shape=("s0", 24)), symbols={"s0": 9, "s1": 40})
     views = View("a", ("s0", "s1"), ("s1", "1")), View("b", ("s1", "24"), ("24", "1"))
     call = LibraryCall("aten.mm.default", views, "output_0", ("s0", "24"))
-    launch = Launch("negative", ("cdiv(s0, 64)", "24"), ("output_0", "output_1", "s0"), {"BLOCK": "64"})
+    launch = Launch(
+        "negative", ("cdiv(s0, 64)", "s1 * 0 + 24"), ("output_0", "output_1", "s0"), {"BLOCK": "64"}
+    )
     record = LaunchRecord(("a", "b"), ("output_0", "output_1"), (call, launch), ("s0", "s1"))
     return task, written.source(NEGATIVE, record)
 
@@ -422,6 +425,13 @@ def test_a_bound_of_a_power_of_two_is_one_of_its_number(bound: int, size: int, o
     assert "bit_length" not in text or (bound, op) == (1, "<")
 
 
+def test_grids_of_cuda_are_asked_for() -> None:
+    launch = evolve(written.SOFTMAX_LAUNCH, grid=("1", "s0 * 2", "4"))
+    record = LaunchRecord(("x",), ("output",), (launch,), ("s0", "s1"))
+    text = host_text("k", written.softmax_task(), record)
+    assert "    return (s0 * 2 <= 65535,)\n" in text and "not all(limits(s0, s1))" in text
+
+
 STRANGE = [
     {"launches": ({"kernel": "a\nimport os"},)},
     {"launches": ({"kernel": "import"},)},
@@ -488,6 +498,7 @@ def test_a_package_holds_kernels_of_both_targets(tmp_path: Path) -> None:
         assert source == second and manifest["format"] == 6
         assert [also["target"] for also in manifest["also"]] == [first.target]
         assert read_package(folder, target=first.target)[1] == first
+        assert {*first.files, *second.files} < set(files_to_read(folder))
         texts = {path.name: path.read_text() for path in folder.iterdir()}
         assert {*ascendc.files, *triton.files, "op_torch.cpp", "host.py"} < texts.keys()
         assert (

@@ -21,6 +21,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.package.reference import python_name, symbol_sources, tensor_inputs
 from evokernel_core.targets.triton.kernels.text import DTYPES
 from evokernel_core.targets.triton.launch import (
+    MOST_ELSEWHERE,
     Launch,
     LaunchRecord,
     LibraryCall,
@@ -123,12 +124,18 @@ class _Host:
 
     def _limits(self) -> Iterator[str]:
         symbols = self._sizes()
-        conditions = [condition_text(text, symbols) for text in self.record.requires]
+        conditions = [condition_text(text, symbols) for text in (*self.record.requires, *self._grid_limits())]
         yield from ("", f"def limits({', '.join(symbols.values())}):")
         yield '    """What must hold of the sizes of tensors that the kernel computes."""'
         yield from (
             [f"    return ({conditions[0]},)"] if len(conditions) == 1 else _listed("    return ", conditions)
         )
+
+    def _grid_limits(self) -> tuple[str, ...]:
+        """What CUDA asks of the second and third number of a grid."""
+        others = (text for launch in self.record.kernels for text in launch.grid[1:])
+        limits = (f"({text}) <= {MOST_ELSEWHERE}" for text in others if not text.isdecimal())
+        return tuple(dict.fromkeys(limits))
 
     def _results(self) -> Iterator[str]:
         specs = self.task.graph.output_specs()
@@ -184,7 +191,8 @@ class _Host:
             yield from self._unpacked()
         yield from _refused(kinds)
         yield from self._size_lines(frozenset(self.record.symbols))
-        yield from _refused([*self._shapes(operands), *sizes, *([taken] if self.record.requires else [])])
+        is_limited = bool(self.record.requires or self._grid_limits())
+        yield from _refused([*self._shapes(operands), *sizes, *([taken] if is_limited else [])])
 
     def _shapes(self, operands: Iterable[tuple[str, TensorSpec]]) -> Iterator[str]:
         owned = {(self._of_reference()[name], axis) for name, axis in self._sources().values()}
