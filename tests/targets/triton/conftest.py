@@ -16,6 +16,7 @@ from evokernel_core.hardware.gpu.gpu import Gpu, load_gpu
 from evokernel_core.targets.triton.audit import audit
 from evokernel_core.targets.triton.kernels.text import kernel_text
 from evokernel_core.targets.triton.launch import LaunchRecord, tensor_names
+from evokernel_core.targets.triton.package.packaging import TritonPackaging
 from evokernel_core.targets.triton.source import triton_source
 from tests.ascendc.conftest import GraphBuilder
 from tests.targets.triton.child import Child, child, run_source, write_source
@@ -44,6 +45,8 @@ def source_of(family: Family, task: KernelTask, strategy: Strategy, gpu: Gpu) ->
     source = triton_source(kernel_text("A test.", kernel.helpers, kernel.functions), record, strategy)
     result = audit(task, source)
     assert result.status is GateStatus.PASSED, result.feedback
+    if all(any(symbol.name in one.spec.shape for one in task.graph.inputs) for symbol in task.symbols):
+        assert TritonPackaging().packaged("computed_here", task, source, ()).host
     return source
 
 
