@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.domain.language import Language
 from evokernel_core.targets import KERNEL_FILES, TARGETS
 
 DEFAULT = TARGETS[0]
@@ -20,6 +21,11 @@ MAIN_FILES = frozenset(files.main for files in KERNEL_FILES.values())
 def files_of(target: str) -> tuple[str, ...]:
     """The names of the files of a target's kernels. Raises UsageError for a target that is not known."""
     return _known(target).names
+
+
+def language_of(target: str) -> Language:
+    """How the texts of a target's kernels are read. Raises UsageError for a target that is not known."""
+    return _known(target).language()
 
 
 def main_file(target: str) -> str:

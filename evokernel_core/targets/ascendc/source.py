@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.domain.language import Language
 from evokernel_core.hardware.ascend.abi import FILES, KERNEL, TILING
 
 __all__ = ["FILES", "KERNEL", "KERNEL_FILES", "TARGET", "TILING", "ascendc_source"]
@@ -18,7 +19,13 @@ def _chips() -> tuple[str, ...]:
     return chip_names()
 
 
-KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_chips)
+def _language() -> Language:
+    from evokernel_core.targets.ascendc.language import LANGUAGE
+
+    return LANGUAGE
+
+
+KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_chips, title="AscendC", language=_language)
 
 
 def ascendc_source(tiling: str, kernel: str, strategy: Strategy) -> KernelSource:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.domain.language import Language
 
 if TYPE_CHECKING:
     from evokernel_core.targets.triton.launch import LaunchRecord
@@ -24,7 +25,13 @@ def _devices() -> tuple[str, ...]:
     return gpu_names()
 
 
-KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_devices)
+def _language() -> Language:
+    from evokernel_core.targets.triton.language import LANGUAGE
+
+    return LANGUAGE
+
+
+KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_devices, title="Triton", language=_language)
 
 
 def triton_source(kernel: str, record: LaunchRecord, strategy: Strategy) -> KernelSource:
