@@ -1,4 +1,4 @@
-/** "Generate NPU Kernel at Cursor": the server's code actions on the line, without the lightbulb. */
+/** "Generate Kernel at Cursor": the server's code actions on the line, without the lightbulb. */
 import * as vscode from "vscode";
 import { t } from "./l10n";
 import { actionsAt, pythonEditor, type Action } from "./places";
