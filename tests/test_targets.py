@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 
 from evokernel_core import targets
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.kernel_files import KernelFiles
 from evokernel_core.domain.settings import Settings
 
-OTHER = KernelFiles("other", ("kernel.py",), "kernel.py", lambda: ("h200",), "Other", targets.TRITON.language)
+OTHER = evolve(targets.TRITON, target="other", names=("kernel.py",), devices=lambda: ("h200",), title="Other")
 
 
 MANIFEST = Path(__file__).parent.parent / "vscode-extension" / "package.json"

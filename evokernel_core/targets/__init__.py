@@ -99,15 +99,15 @@ def target_for(device: str, target: str = AUTO) -> str:
         if device in known:
             return name
     choices = ", ".join(name for known in devices.values() for name in known)
-    others = [name for name, files in KERNEL_FILES.items() if device in files.devices()]
-    if others:
+    other = files_of_device(device)
+    if other is not None:
         raise UsageError(
             "Kernels for {device} in {target} are not supported yet; choose one of: {known}, or the target "
             "{other}.",
             device=device,
             target=KERNEL_FILES[target].title,
             known=choices,
-            other=others[0],
+            other=other.target,
         )
     raise UsageError(
         "There is no chip called {name}; choose one of: {known}.", name=repr(device), known=choices
@@ -120,6 +120,16 @@ def _unknown(name: str) -> UsageError:
         name=repr(name),
         known=", ".join((AUTO, *TARGETS)),
     )
+
+
+def files_of_device(device: str) -> KernelFiles | None:
+    """Those of the target that has a device, None where none has."""
+    return next((files for files in KERNEL_FILES.values() if device in files.devices()), None)
+
+
+def present_targets() -> tuple[KernelFiles, ...]:
+    """Those of the targets for which a driver is installed here; nothing of it is loaded."""
+    return tuple(files for files in KERNEL_FILES.values() if files.is_present())
 
 
 def default_device(target: str) -> str:

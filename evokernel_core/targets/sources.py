@@ -8,7 +8,8 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.kernel_files import KernelFiles
 from evokernel_core.domain.language import Language
-from evokernel_core.targets import KERNEL_FILES, TARGETS
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.targets import KERNEL_FILES, TARGETS, files_of_device
 
 DEFAULT = TARGETS[0]
 """Of what names no target."""
@@ -41,6 +42,12 @@ def _known(target: str) -> KernelFiles:
             known=", ".join(KERNEL_FILES),
         )
     return KERNEL_FILES[target]
+
+
+def workers_of(device: str) -> Sentence:
+    """What runs side by side in a launch on a device; of one that is not known here, blocks."""
+    files = files_of_device(device)
+    return files.workers if files is not None else Sentence("blocks")
 
 
 def main_first(names: Iterable[str]) -> tuple[str, ...]:
