@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,14 +51,17 @@ def main() -> int:
     arguments = _arguments()
     gpu = load_gpu(arguments.gpu)
     backend = open_cuda(KernelAuthor(None, gpu), arguments.python)  # type: ignore[arg-type]  # writes nothing
-    wanted = {int(us): int(us * gpu.memory_bytes_us / BYTES) for us in arguments.us.split(",")}
+    wanted = {int(us): int(int(us) * gpu.memory_bytes_us / BYTES) for us in arguments.us.split(",")}
     result: dict[str, Any] = {"conditions": backend.conditions, "seconds": {}}
     for part in arguments.only.split(","):
         began = time.monotonic()
         try:
             result[part] = _PARTS[part](backend, wanted, arguments)
         except Exception as error:  # what was measured before stays
-            result[part] = {"error": f"{type(error).__name__}: {error}"}
+            result[part] = {
+                "error": f"{type(error).__name__}: {error}",
+                "where": traceback.format_exc()[-2000:],
+            }
         result["seconds"][part] = round(time.monotonic() - began, 1)
         result["summary"] = summary(result)
         if arguments.json:
@@ -75,7 +80,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--gpu", default=DEFAULT_GPU)
     parser.add_argument("--python", default="", help="the interpreter with torch and triton")
-    return parser.parse_args()
+    parser.add_argument("--seconds", type=float, default=540.0, help="no session begins later")
+    arguments = parser.parse_args()
+    arguments.end = time.monotonic() + arguments.seconds
+    return arguments
 
 
 @frozen
@@ -96,6 +104,7 @@ class Session:
             "low": self.ratio.low,
             "high": self.ratio.high,
             "how": self.first.how,
+            "kernels": dict(self.first.kernels),
             "readings": list(self.first.readings),
         }
         if whole:
@@ -111,6 +120,8 @@ def _sessions(
         first, second = backend.build(task, affine_kernel()), backend.build(task, affine_kernel(repeated))
         request = TimingRequest((elements,), (), (4 * elements,), (4 * elements,))
         for _ in range(arguments.sessions):
+            if time.monotonic() > arguments.end:
+                return
             yield Session(us, *backend.compared(first, second, request, arguments.pairs))
 
 
@@ -184,14 +195,16 @@ def hacks(
     elements = wanted.get(100) or next(iter(wanted.values()))
     task = affine_task(elements)
     honest = backend.build(task, affine_kernel())
-    with ThreadPoolExecutor(8) as threads:
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
         built = list(threads.map(lambda hack: _built(backend, task, hack.source()), HACKS))
     return [_tried(backend, honest, hack, made, elements) for hack, made in zip(HACKS, built, strict=True)]
 
 
 def _built(backend: CudaBackend, task: Any, source: KernelSource) -> Any:
     try:
-        return backend.build(task, source)
+        built = backend.build(task, source)
+        backend.compile_ahead(built, [((size,), ()) for size in (SMALL, ODD)])
+        return built
     except EvoKernelError as error:
         return f"refused: {error}"
 

@@ -11,7 +11,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -141,9 +141,16 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
-@cache
 def _readable(interpreter: str) -> tuple[Path, ...]:
-    """The folders of an interpreter and of the agent; never a home or what lies above one."""
+    """The folders of an interpreter and of the agent."""
+    own = (Path(agent.__file__).parent, operations.TABLE.parent)
+    return _outermost((*interpreter_folders(interpreter), *own))
+
+
+@cache
+def interpreter_folders(interpreter: str) -> tuple[Path, ...]:
+    """The folders of an interpreter and of what is installed for it; never a home or what lies above one.
+    Raises InterpreterUnavailable."""
     done = subprocess.run(
         [interpreter, "-I", "-c", _FOLDERS], capture_output=True, text=True, timeout=60, check=False
     )
@@ -151,9 +158,11 @@ def _readable(interpreter: str) -> tuple[Path, ...]:
         raise InterpreterUnavailable(
             "The interpreter {interpreter} does not run: set another one.", interpreter=interpreter
         )
-    own = [Path(agent.__file__).parent, operations.TABLE.parent]
-    asked = [Path(name) for name in json.loads(done.stdout) if name] + own
-    folders = {path.resolve() for path in asked if path.is_dir()}
+    return _outermost(Path(name) for name in json.loads(done.stdout) if name)
+
+
+def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+    folders = {path.resolve() for path in paths if path.is_dir()}
     home = Path("~").expanduser().resolve()
     kept = {path for path in folders if path != home and path not in home.parents}
     return tuple(sorted(path for path in kept if kept.isdisjoint(path.parents)))

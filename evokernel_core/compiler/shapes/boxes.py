@@ -81,6 +81,29 @@ class Layout:
 
 def read_layout(task: KernelTask) -> Layout:
     """The boxes of a task. Raises PlanError with the reason where it does more than move elements."""
+    boxes, width = _boxes(task), ITEM_SIZE[task.graph.output_specs()[0].dtype]
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    merged = tuple(_merged(box) for box in _in_lanes(_absorbed(boxes, width, least), width))
+    sources = dict.fromkeys(box.source for box in merged if box.source)
+    return Layout(merged, min(width, 4), tuple(sources))
+
+
+def read_boxes(task: KernelTask) -> tuple[Box, ...]:
+    """The boxes of a task in elements of its dtype, each a copy or a fill. Raises PlanError as
+    ``read_layout``."""
+    return tuple(map(_merged, _boxes(task)))
+
+
+def number_of(bits: int, dtype: str) -> float | int:
+    """The number that the bits of a fill are."""
+    size = ITEM_SIZE[dtype]
+    if dtype == "bfloat16":
+        bits, size, dtype = bits << 16, 4, "float32"
+    number: float | int = struct.unpack(_FORMATS[dtype], bits.to_bytes(size, "little"))[0]
+    return number
+
+
+def _boxes(task: KernelTask) -> list[Box]:
     graph = task.graph
     if len(graph.outputs) != 1:
         raise PlanError("A kernel that moves elements has exactly one result.")
@@ -96,11 +119,7 @@ def read_layout(task: KernelTask) -> Layout:
             count=len(boxes),
             most=MOST_BOXES,
         )
-    width = ITEM_SIZE[spec.dtype]
-    least = {symbol.name: symbol.minimum for symbol in task.symbols}
-    merged = tuple(_merged(box) for box in _in_lanes(_absorbed(boxes, width, least), width))
-    sources = dict.fromkeys(box.source for box in merged if box.source)
-    return Layout(merged, min(width, 4), tuple(sources))
+    return boxes
 
 
 @frozen

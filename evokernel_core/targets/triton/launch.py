@@ -12,16 +12,18 @@ writes one. It is the file ``launch.json``:
          "constants": {"BLOCK": "next_power_of_2(s1)"}, "warps": 4, "stages": 2}
       ]
     }
+
+A launch may be a call of one of PyTorch's libraries instead (``{"op", "arguments", "result", "shape"}``).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import cattrs
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.task import KernelTask
@@ -75,15 +77,59 @@ class Launch:
         return {name: evaluate(text, sizes) for name, text in self.constants.items()}
 
 
+Literal = bool | int | float | None | tuple["Literal", ...]
+
+
+@frozen
+class View:
+    """A tensor as an operation of PyTorch's takes it: its elements at ``strides``, numbers over the sizes."""
+
+    tensor: str
+    shape: tuple[str, ...]
+    strides: tuple[str, ...]
+
+    def at(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Its shape and strides at given sizes."""
+        return _numbers(self.shape, sizes), _numbers(self.strides, sizes)
+
+
+@frozen
+class LibraryCall:
+    """An operation that PyTorch's libraries compute as one stage of a kernel (``library.OPERATIONS``).
+    ``result`` is an output or a scratch tensor, contiguous, of that ``shape``."""
+
+    op: str
+    arguments: tuple[View | Literal, ...]
+    result: str
+    shape: tuple[str, ...]
+
+    @property
+    def operands(self) -> tuple[View, ...]:
+        """Its tensors."""
+        return tuple(one for one in self.arguments if isinstance(one, View))
+
+    def renamed(self, tensors: Mapping[str, str]) -> LibraryCall:
+        """The same of other tensors."""
+        arguments = tuple(
+            evolve(one, tensor=tensors.get(one.tensor, one.tensor)) if isinstance(one, View) else one
+            for one in self.arguments
+        )
+        return evolve(self, arguments=arguments, result=tensors.get(self.result, self.result))
+
+
+def _numbers(texts: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(evaluate(text, sizes) for text in texts)
+
+
 @frozen
 class LaunchRecord:
-    """All launches of a kernel in turn. ``inputs`` and ``outputs`` name the task's tensors in its order,
-    ``scalars`` its run-time numbers, ``symbols`` its sizes. ``requires``: comparisons that hold for the sizes
-    which it takes; others are left to PyTorch."""
+    """All launches of a kernel in turn, library calls among them. ``inputs`` and ``outputs`` name the task's
+    tensors in its order, ``scalars`` its run-time numbers, ``symbols`` its sizes. ``requires``: comparisons
+    that hold for the sizes which it takes; others are left to PyTorch."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    launches: tuple[Launch, ...]
+    launches: tuple[Launch | LibraryCall, ...]
     symbols: tuple[str, ...] = ()
     scalars: tuple[str, ...] = ()
     scratch: tuple[Scratch, ...] = ()
@@ -92,6 +138,16 @@ class LaunchRecord:
     def takes(self, sizes: Mapping[str, int]) -> bool:
         """Whether it computes a task of given sizes."""
         return all(evaluate(text, sizes) for text in self.requires)
+
+    @property
+    def kernels(self) -> tuple[Launch, ...]:
+        """The launches of jit functions."""
+        return tuple(one for one in self.launches if isinstance(one, Launch))
+
+    @property
+    def library_calls(self) -> tuple[LibraryCall, ...]:
+        """What libraries compute."""
+        return tuple(one for one in self.launches if isinstance(one, LibraryCall))
 
     def tensors(self) -> tuple[str, ...]:
         """The names that stand for memory."""
@@ -171,6 +227,32 @@ _converter = cattrs.Converter(forbid_extra_keys=True, prefer_attrib_converters=F
 _converter.register_structure_hook(str, _text_of)
 _converter.register_structure_hook(int, _number_of)
 _converter.register_structure_hook(bool, _truth_of)
+
+
+def _stage_of(data: Any, _: Any) -> Launch | LibraryCall:
+    if "op" in data:
+        return _converter.structure(data, LibraryCall)
+    return _converter.structure(data, Launch)
+
+
+def _given_of(value: Any, _: Any) -> View | Literal:
+    if isinstance(value, dict):
+        return _converter.structure(value, View)
+    return _literal_of(value)
+
+
+def _literal_of(value: Any) -> Literal:
+    if isinstance(value, list):
+        return tuple(map(_literal_of, value))
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise TypeError(f"{str(value)[:40]!r} is no number, list or tensor")
+
+
+_converter.register_structure_hook_func(lambda kind: kind == Launch | LibraryCall, _stage_of)
+_converter.register_structure_hook_func(
+    lambda kind: View in get_args(kind) and Launch not in get_args(kind), _given_of
+)
 
 
 def sizes_of(record: LaunchRecord, sizes: Sequence[int]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from attrs import evolve
@@ -18,8 +18,16 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of
+from evokernel_core.targets.triton.kernels.function import expression
 from evokernel_core.targets.triton.kernels.text import TritonKernel, kernel_text
-from evokernel_core.targets.triton.launch import Launch, LaunchRecord, Scratch, tensor_names
+from evokernel_core.targets.triton.launch import (
+    Launch,
+    LaunchRecord,
+    LibraryCall,
+    Scratch,
+    View,
+    tensor_names,
+)
 from evokernel_core.targets.triton.source import triton_source
 
 
@@ -96,7 +104,7 @@ def _record(planned: PlannedTask, kernels: list[TritonKernel]) -> LaunchRecord:
     inputs, scalars, outputs = tensor_names(task)
     between = dict(_between(planned))
     names = {Place(False, number): name for number, name in enumerate((*inputs, *outputs))}
-    launches: list[Launch] = []
+    launches: list[Launch | LibraryCall] = []
     scratch: dict[str, Scratch] = {one.name: one for one in between.values()}
     requires: dict[str, None] = {}
     for number, stage in enumerate(planned.program.stages):
@@ -106,7 +114,8 @@ def _record(planned: PlannedTask, kernels: list[TritonKernel]) -> LaunchRecord:
         if planned.is_lone:
             own = {}
         symbols = _symbols(stage, planned.program.kinds[stage.kind][0])
-        here = _with_sizes(kernel.renamed(placed | own), symbols)
+        here = _with_sizes(kernel, _tensors(kernel, planned.program.kinds[stage.kind][0]), symbols)
+        here = here.renamed(placed | own)
         launches += here.launches
         scratch |= {one.name: one for one in here.scratch}
         requires |= dict.fromkeys(here.requires)
@@ -137,7 +146,7 @@ def _between(planned: PlannedTask) -> Iterator[tuple[ValueRef, Scratch]]:
                 name, count = f"{stem}_{count}", count + 1
             taken.add(name)
             spec = task.graph.spec(ref)
-            yield ref, Scratch(name, spec.dtype, str(product(map(extent, spec.shape))))
+            yield ref, Scratch(name, spec.dtype, expression(product(map(extent, spec.shape))))
 
 
 def _placed(
@@ -160,21 +169,40 @@ def _symbols(stage: Stage, part: KernelTask) -> dict[str, str]:
     return dict(zip(theirs, (symbol.name for symbol in stage.piece.task.symbols), strict=True))
 
 
-def _with_sizes(kernel: TritonKernel, symbols: Mapping[str, str]) -> TritonKernel:
+def _tensors(kernel: TritonKernel, part: KernelTask) -> frozenset[str]:
+    """The arguments of a kernel's launches that are no number over the sizes."""
+    inputs, scalars, outputs = tensor_names(part)
+    return frozenset((*inputs, *scalars, *outputs, *(one.name for one in kernel.scratch)))
+
+
+def _with_sizes(kernel: TritonKernel, tensors: frozenset[str], symbols: Mapping[str, str]) -> TritonKernel:
+    """The kernel over other symbols, in whatever expressions its launches have them."""
     if all(name == other for name, other in symbols.items()):
         return kernel
 
     def renamed(text: str) -> str:
         return re.sub(r"[A-Za-z_]\w*", lambda word: symbols.get(word[0], word[0]), text)
 
-    launches = tuple(
-        evolve(
-            launch,
-            grid=tuple(map(renamed, launch.grid)),
-            arguments=tuple(symbols.get(word, word) for word in launch.arguments),
-            constants={name: renamed(text) for name, text in launch.constants.items()},
-        )
-        for launch in kernel.launches
-    )
+    launches = tuple(_resized(launch, tensors, renamed) for launch in kernel.launches)
     scratch = tuple(evolve(one, elements=renamed(one.elements)) for one in kernel.scratch)
     return evolve(kernel, launches=launches, scratch=scratch, requires=tuple(map(renamed, kernel.requires)))
+
+
+def _resized(
+    launch: Launch | LibraryCall, tensors: frozenset[str], renamed: Callable[[str], str]
+) -> Launch | LibraryCall:
+    """A launch over other symbols."""
+    if isinstance(launch, Launch):
+        return evolve(
+            launch,
+            grid=tuple(map(renamed, launch.grid)),
+            arguments=tuple(word if word in tensors else renamed(word) for word in launch.arguments),
+            constants={name: renamed(text) for name, text in launch.constants.items()},
+        )
+    arguments = tuple(
+        evolve(one, shape=tuple(map(renamed, one.shape)), strides=tuple(map(renamed, one.strides)))
+        if isinstance(one, View)
+        else one
+        for one in launch.arguments
+    )
+    return evolve(launch, arguments=arguments, shape=tuple(map(renamed, launch.shape)))

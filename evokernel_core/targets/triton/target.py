@@ -12,7 +12,9 @@ from evokernel_core.compiler.fusion.cuts import recuts
 from evokernel_core.compiler.fusion.program import draft, joined
 from evokernel_core.compiler.fusion.records import PROGRAM, Program
 from evokernel_core.compiler.planned_task import PlannedTask
+from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.compiler.target import Passes
+from evokernel_core.domain.graph import Node
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.verdict import Baseline, GateResult
@@ -26,6 +28,13 @@ _MOVES_PER_KIND = 24
 """Refinement steps offered for one kernel of a program."""
 
 
+def _kept(node: Node, writer: GraphWriter) -> None:
+    """Convolutions stay as PyTorch has them: libraries and kernels of GPUs take no other form."""
+
+
+_PASSES = Passes(rewrites={"aten.convolution.default": _kept})
+
+
 @frozen
 class Triton:
     """Kernels for GPUs, in Triton. Its devices are ``Gpu``s."""
@@ -36,7 +45,7 @@ class Triton:
         return load_gpu(name)
 
     def passes(self) -> Passes:
-        return Passes()
+        return _PASSES
 
     def families(self) -> Sequence[Family]:
         return FAMILIES

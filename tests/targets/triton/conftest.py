@@ -17,7 +17,9 @@ from attrs import frozen
 from evokernel_core.compiler.family import Family
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.gpu.gpu import Gpu, load_gpu
+from evokernel_core.targets.triton.audit import audit
 from evokernel_core.targets.triton.kernels.text import kernel_text
 from evokernel_core.targets.triton.launch import LaunchRecord, tensor_names
 from evokernel_core.targets.triton.source import FILES, triton_source
@@ -44,7 +46,10 @@ def source_of(family: Family, task: KernelTask, strategy: Strategy, gpu: Gpu) ->
     kernel = family.text(task, strategy, gpu, "computed_here")
     symbols = tuple(symbol.name for symbol in task.symbols)
     record = LaunchRecord(inputs, outputs, kernel.launches, symbols, scalars, kernel.scratch, kernel.requires)
-    return triton_source(kernel_text("A test.", kernel.helpers, kernel.functions), record, strategy)
+    source = triton_source(kernel_text("A test.", kernel.helpers, kernel.functions), record, strategy)
+    result = audit(task, source)
+    assert result.status is GateStatus.PASSED, result.feedback
+    return source
 
 
 @frozen

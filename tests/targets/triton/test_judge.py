@@ -20,6 +20,7 @@ from evokernel_core.targets.triton.backends.child.timing import (
     busy_us,
     is_first,
     span_us,
+    times_of,
 )
 from tests.targets.triton.fake_driver import Arguments, FakeDriver, Kernel
 
@@ -52,7 +53,7 @@ class FakeClock:
             system.stage()
             system.go()
             system.finish()
-        return Times("events", *([1.0] * len(systems) for _ in range(3)))
+        return Times(*([1.0] * len(systems) for _ in range(3)))
 
 
 Grid = tuple[int, int, int]
@@ -224,6 +225,8 @@ def test_times_of_marked_kernels() -> None:
     assert [busy_us(window) for window in windows] == [0.030, 0.0]
     assert [span_us(window) for window in windows] == [0.045, 0.0]
     assert between_marks(events, 3) is None
+    assert times_of(events, [1.0, 2.0]).kernels == {"k": 3}
+    assert (times_of(events, [1.0]).how, times_of(events, [1.0]).busy) == ("events", [1.0])
 
 
 def test_pairs_turn_around() -> None:

@@ -36,7 +36,7 @@ def check_function(node: ast.FunctionDef, functions: Set[str]) -> Iterator[Probl
         if not is_free(name) or name in functions:
             yield at(where, "name", taken(name))
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    reader = _Reader(functions, own.keys())
+    reader = _BodyRules(functions, own.keys())
     for statement in body:
         yield from reader.statement(statement)
 
@@ -78,7 +78,7 @@ def _own_names(node: ast.FunctionDef) -> dict[str, ast.AST]:
     return names
 
 
-class _Reader:
+class _BodyRules:
     """Walks a function; ``functions`` and ``own`` are the names that it may speak of."""
 
     def __init__(self, functions: Set[str], own: Set[str]) -> None:

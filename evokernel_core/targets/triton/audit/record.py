@@ -13,7 +13,8 @@ from evokernel_core.targets.triton.audit.functions import is_constexpr
 from evokernel_core.targets.triton.audit.problems import Problem, of_record
 from evokernel_core.targets.triton.expressions import evaluate
 from evokernel_core.targets.triton.kernels.text import DTYPES
-from evokernel_core.targets.triton.launch import Launch, LaunchRecord, tensor_names
+from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, tensor_names
+from evokernel_core.targets.triton.library import OPERATIONS
 
 WARPS = (1, 2, 4, 8, 16, 32)
 MOST_STAGES = 8
@@ -24,15 +25,18 @@ def check_record(
 ) -> Iterator[Problem]:
     """What of a launch record does not fit the task and the functions of ``kernel.py``."""
     yield from _check_names(task, record)
-    if len(record.launches) > MOST_LAUNCHES or len(record.scratch) > MOST_SCRATCH or not record.launches:
+    if len(record.launches) > MOST_LAUNCHES or len(record.scratch) > MOST_SCRATCH or not record.kernels:
         yield of_record(
-            Sentence("launch.json has no launch, or more than {most}; give some.", most=MOST_LAUNCHES)
+            Sentence("launch.json launches no kernel, or more than {most}; give some.", most=MOST_LAUNCHES)
         )
         return
     yield from _check_sizes(task, record)
-    for launch in record.launches:
+    for launch in record.kernels:
         yield from _check_launch(task, record, launch, functions)
-    passed = {argument for launch in record.launches for argument in launch.arguments}
+    for call in record.library_calls:
+        yield from _check_call(task, record, call)
+    passed = {argument for launch in record.kernels for argument in launch.arguments}
+    passed |= {call.result for call in record.library_calls}
     for name in record.outputs:
         if name not in passed:
             yield of_record(Sentence("No launch has the output {name}; pass it to one.", name=name))
@@ -110,6 +114,28 @@ def _check_launch(
         for argument in launch.arguments:
             if argument not in named:
                 evaluate(argument, task.sizes)
+    except UsageError as error:
+        yield of_record(error.sentence)
+
+
+def _check_call(task: KernelTask, record: LaunchRecord, call: LibraryCall) -> Iterator[Problem]:
+    """A library computes what the task itself has, of tensors that the record knows, within their memory."""
+    if call.op not in OPERATIONS or all(node.op != call.op for node in task.graph.nodes):
+        yield of_record(
+            Sentence("launch.json calls {op}, which is none of the task's operations.", op=repr(call.op)[:60])
+        )
+        return
+    known = {*record.outputs, *(scratch.name for scratch in record.scratch)}
+    if call.result not in known or not {view.tensor for view in call.operands} <= {*record.tensors()}:
+        yield of_record(Sentence("{op} reads or makes a tensor that the record does not have.", op=call.op))
+        return
+    try:
+        for view in call.operands:
+            shape, strides = view.at(task.sizes)
+            if len(shape) != len(strides) or min((*shape, *strides), default=0) < 0:
+                yield of_record(Sentence("An operand of {op} has no shape of its strides.", op=call.op))
+        for text in call.shape:
+            evaluate(text, task.sizes)
     except UsageError as error:
         yield of_record(error.sentence)
 

@@ -57,7 +57,7 @@ class BuiltTriton:
         return Path(self.folder.name)
 
 
-class Compiler:
+class TritonCompiler:
     """Compiles for one GPU with the Triton of an interpreter."""
 
     def __init__(self, gpu: Gpu, python: str = "") -> None:
@@ -114,6 +114,7 @@ class Compiler:
             "TRITON_CACHE_DIR": str(built.path / "cache"),
             "HOME": str(built.path),
             "TMPDIR": str(built.path),
+            "CUDA_VISIBLE_DEVICES": "-1",  # the candidate's Python runs there, and reaches no device
         }
         finished = run_process(command, built.path, WALL_SECONDS, clean_environment() | own)
         if finished.timed_out:

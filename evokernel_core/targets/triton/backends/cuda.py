@@ -6,6 +6,7 @@ of arguments, so nothing that a candidate could run is where clocks, events and 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import secrets
 import sys
@@ -25,7 +26,7 @@ from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.hardware.roofline import moved_us
 from evokernel_core.targets.triton.backends.compiled import Operands, call_of, operands_of
-from evokernel_core.targets.triton.backends.compiler import BuiltTriton, Compiler, triton_version
+from evokernel_core.targets.triton.backends.compiler import BuiltTriton, TritonCompiler, triton_version
 from evokernel_core.targets.triton.backends.gpu_process import (
     JudgeLost,
     JudgePool,
@@ -58,6 +59,8 @@ class Measured:
     span_us: tuple[float, ...]
     event_us: tuple[float, ...]
     readings: tuple[Mapping[str, Any], ...]
+    kernels: Mapping[str, int]
+    """What ran, of all that was timed at once, by name, with how often."""
 
     @property
     def us(self) -> float:
@@ -72,7 +75,7 @@ class CudaBackend:
     samples = True
     confinement = str(Level.LIMITS)
 
-    def __init__(self, author: KernelAuthor, compiler: Compiler, pool: JudgePool) -> None:
+    def __init__(self, author: KernelAuthor, compiler: TritonCompiler, pool: JudgePool) -> None:
         """Raises VerifierUnavailable where there is no device, or another than the author's."""
         self.gpu, self.author = gpu_of(author.device), author
         self._compiler, self._pool = compiler, pool
@@ -86,9 +89,28 @@ class CudaBackend:
         except UsageError as error:
             raise CandidateError("launch-record", "{problem}", problem=error) from error
 
+    def compile_ahead(
+        self, built: BuiltTriton, calls: Sequence[tuple[Sequence[int], Sequence[float]]]
+    ) -> None:
+        """Compiles for sizes and scalars of calls to come, in one process. Sizes at which it fails are left
+        out: who runs them is told why."""
+        with contextlib.suppress(CandidateError, UsageError):
+            taken = [call for call in calls if _takes(built, call[0])]
+            self._compiler.compiled(built, [operands_of(built.task, built.record, *call) for call in taken])
+
+    def execute_in_turn(self, built: BuiltTriton, cases: Sequence[Case]) -> tuple[Execution, ...]:
+        """Runs cases that are compiled at once, up to the first that fails."""
+        self.compile_ahead(built, [(case.sizes, case.scalars) for case in cases])
+        done: list[Execution] = []
+        for case in cases:
+            done.append(self.execute(built, case))
+            if done[-1].status not in (RunStatus.OK, RunStatus.DECLINED) or done[-1].hazards:
+                break
+        return tuple(done)
+
     def execute(self, built: BuiltTriton, case: Case) -> Execution:
         """Runs a case twice or more, each time at other addresses and on other bytes."""
-        if not built.record.takes(dict(zip(built.record.symbols, case.sizes, strict=True))):
+        if not _takes(built, case.sizes):
             return Execution(RunStatus.DECLINED, Sentence("launch.json requires other sizes than these."))
         try:
             operands = operands_of(built.task, built.record, case.sizes, case.scalars)
@@ -119,7 +141,9 @@ class CudaBackend:
             return Execution(RunStatus.ERROR, _device_words(answer))
         names = {name: place for place, name in enumerate(built.record.inputs)}
         names |= {name: place for place, name in enumerate(built.record.outputs)}
-        return Execution(RunStatus.OK, hazards=tuple(_hazard(*found, names) for found in answer["hazards"]))
+        return Execution(
+            RunStatus.OK, hazards=tuple(_hazard(code, name, names) for code, name in answer["hazards"])
+        )
 
     def measure(self, built: BuiltTriton, request: TimingRequest) -> Timing:
         """The median device time of runs at full size with a cold L2. Raises CandidateError where a run
@@ -163,7 +187,14 @@ class CudaBackend:
             )
         readings = tuple(answer["readings"])
         return [
-            Measured(answer["how"], *(tuple(one[name]) for name in _TIMES), readings=readings)
+            Measured(
+                how=answer["how"],
+                busy_us=tuple(one["busy_us"]),
+                span_us=tuple(one["span_us"]),
+                event_us=tuple(one["event_us"]),
+                readings=readings,
+                kernels=answer["kernels"],
+            )
             for one in answer["times"]
         ]
 
@@ -208,9 +239,6 @@ class CudaBackend:
         self._pool.close()
 
 
-_TIMES = ("busy_us", "span_us", "event_us")
-
-
 def median(values: Sequence[float]) -> float:
     """The middle one, or the mean of the two in the middle."""
     ordered = sorted(values)
@@ -221,9 +249,14 @@ def median(values: Sequence[float]) -> float:
 def _files(
     names: Sequence[str], sizes: Sequence[int], files: Sequence[Path], parts: Sequence[TensorPart]
 ) -> list[dict[str, Any]]:
-    known = [asdict(part) for part in parts] or [None] * len(names)
+    known: list[dict[str, Any] | None] = [asdict(part) for part in parts]
+    known = known or [None] * len(names)
     rows = zip(names, sizes, files, known, strict=True)
     return [{"name": name, "bytes": size, "file": str(file), "part": part} for name, size, file, part in rows]
+
+
+def _takes(built: BuiltTriton, sizes: Sequence[int]) -> bool:
+    return built.record.takes(dict(zip(built.record.symbols, sizes, strict=True)))
 
 
 def _scratch(built: BuiltTriton, operands: Operands) -> dict[str, int]:
@@ -272,4 +305,4 @@ def open_cuda(author: KernelAuthor, python: str) -> CudaBackend:
             python=python or sys.executable,
         )
     pool = JudgePool(lambda: JudgeProcess(judge_command(python)))
-    return CudaBackend(author, Compiler(gpu_of(author.device), python), pool)
+    return CudaBackend(author, TritonCompiler(gpu_of(author.device), python), pool)

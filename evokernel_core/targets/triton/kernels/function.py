@@ -90,10 +90,21 @@ class JitFunction:
         return Launch(self.name, (grid,), arguments, dict(self._constants), warps, stages)
 
 
+def factor(text: str) -> str:
+    """A text as a factor or divisor."""
+    return text if text.isidentifier() or text.isdecimal() else f"({text})"
+
+
 def both(*masks: str) -> str:
-    """The conjunction of masks, empty ones left out."""
-    parts = list(dict.fromkeys(mask for mask in masks if mask))
-    return " & ".join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts)
+    """The conjunction of masks, empty ones left out, and names once."""
+    parts: dict[str, None] = {}
+    for mask in masks:
+        words = mask.split(" & ")
+        parts |= dict.fromkeys(words if all(word.isidentifier() for word in words) else [mask])
+    parts.pop("", None)
+    if len(parts) < 2:
+        return "".join(parts)
+    return " & ".join(part if part.isidentifier() else f"({part})" for part in parts)
 
 
 def masked(mask: str, other: str = "") -> str:

@@ -32,11 +32,15 @@ def _legal(problem: object, schedule: Schedule, sizes: Sizes, gpu: Gpu) -> str |
     return None
 
 
+def _any_cost(task: KernelTask, problem: object, us: float, gpu: Gpu) -> None:
+    """Nothing else computes the task."""
+
+
 @frozen(kw_only=True)
 class GpuFamily(Generic[P, S]):
     """A Family (see there) made of what is its own. Schedules are hashable and equal where texts are.
 
-    ``read``: what a task asks for; raises PlanError where the family does not cover it.
+    ``read``: what a task asks for, on a GPU; raises PlanError where the family does not cover it.
     ``starts``: the schedules to choose the first one from, by their estimates, legal or not.
     ``steps``: the named changes of a schedule, legal or not; of two names for one change the first counts.
     ``refusal``: why a schedule whose fields are in their ranges makes no kernel; None where it does.
@@ -44,11 +48,12 @@ class GpuFamily(Generic[P, S]):
     ``notes``: a schedule in words; fields stand in them by their words.
     ``cell``: its archive cell; where that leaves the overlap open, the schedule's stages say it.
     ``text_of``: the kernel of a schedule, under a name in snake case.
+    ``compare``: raises PlanError where so many microseconds are too many for a task.
     """
 
     name: str
     ops: Mapping[str, str] = field(eq=False)
-    read: Callable[[KernelTask], P]
+    read: Callable[[KernelTask, Gpu], P]
     schedule_of: Callable[[Strategy], S]
     starts: Callable[[P, Sizes, Gpu], Iterable[S]]
     steps: Callable[[P, S, Sizes, Gpu], Iterable[tuple[str, S]]] = _neighbours
@@ -57,10 +62,14 @@ class GpuFamily(Generic[P, S]):
     notes: Callable[[P, S], Iterable[str]]
     cell: Callable[[P, S], Descriptor]
     text_of: Callable[[P, S, KernelTask, str], TritonKernel]
+    compare: Callable[[KernelTask, P, float, Gpu], None] = _any_cost
     strategies: frozenset[str] = Factory(lambda self: frozenset({self.name}), takes_self=True)
 
     def check(self, task: KernelTask, device: Gpu) -> None:
-        self.read(task)
+        problem = self.read(task, device)
+        if self.compare is not _any_cost:
+            best = self._first(problem, task.sizes, device)
+            self.compare(task, problem, self.cost_us(problem, best, task.sizes, device), device)
 
     def strategy_of(self, problem: P, schedule: S, move: str = "") -> Strategy:
         """A schedule in settings and words; ``move`` led to it."""
@@ -71,19 +80,23 @@ class GpuFamily(Generic[P, S]):
         return Strategy(schedule.family or self.name, schedule.settings(), notes, cell, move)
 
     def initial(self, task: KernelTask, device: Gpu) -> Strategy:
-        problem, sizes = self.read(task), task.sizes
+        problem = self.read(task, device)
+        return self.strategy_of(problem, self._first(problem, task.sizes, device))
+
+    def _first(self, problem: P, sizes: Sizes, gpu: Gpu) -> S:
+        """The legal start of the lowest estimate."""
         legal = (
             start
-            for start in self.starts(problem, sizes, device)
-            if self._why_illegal(problem, start, sizes, device) is None
+            for start in self.starts(problem, sizes, gpu)
+            if self._why_illegal(problem, start, sizes, gpu) is None
         )
-        best = min(legal, key=lambda start: self.cost_us(problem, start, sizes, device), default=None)
+        best = min(legal, key=lambda start: self.cost_us(problem, start, sizes, gpu), default=None)
         if best is None:
             raise PlanError(Sentence("No tile of the kernel fits a multiprocessor."))
-        return self.strategy_of(problem, best)
+        return best
 
     def moves(self, task: KernelTask, strategy: Strategy, device: Gpu) -> tuple[Move, ...]:
-        problem, here, sizes = self.read(task), self.schedule_of(strategy), task.sizes
+        problem, here, sizes = self.read(task, device), self.schedule_of(strategy), task.sizes
         names: dict[S, str] = {}
         for name, schedule in self.steps(problem, here, sizes, device):
             known = schedule == here or schedule in names
@@ -96,25 +109,30 @@ class GpuFamily(Generic[P, S]):
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, device: Gpu) -> str | None:
-        return self._why_illegal(self.read(task), self.schedule_of(strategy), task.sizes, device)
+        return self._why_illegal(self.read(task, device), self.schedule_of(strategy), task.sizes, device)
 
     def adapt(self, task: KernelTask, strategy: Strategy, device: Gpu) -> Strategy | None:
         if self.why_illegal(task, strategy, device) is not None:
             return None
-        return self.strategy_of(self.read(task), self.schedule_of(strategy))
+        return self.strategy_of(self.read(task, device), self.schedule_of(strategy))
 
     def descriptor(self, task: KernelTask, strategy: Strategy, device: Gpu) -> Descriptor:
-        return self.strategy_of(self.read(task), self.schedule_of(strategy)).descriptor
+        return self.strategy_of(self.read(task, device), self.schedule_of(strategy)).descriptor
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, device: Gpu) -> float:
-        return self.cost_us(self.read(task), self.schedule_of(strategy), task.sizes, device)
+        return self.cost_us(self.read(task, device), self.schedule_of(strategy), task.sizes, device)
 
     def text(self, task: KernelTask, strategy: Strategy, device: Gpu, name: str) -> TritonKernel:
-        return self.text_of(self.read(task), self.schedule_of(strategy), task, name)
+        return self.text_of(self.read(task, device), self.schedule_of(strategy), task, name)
 
     def _why_illegal(self, problem: P, schedule: S, sizes: Sizes, gpu: Gpu) -> str | None:
         """What its ranges refuse, or else what the family does."""
         return schedule.why_out_of_range() or self.refusal(problem, schedule, sizes, gpu)
+
+
+def on_any_gpu(read: Callable[[KernelTask], P]) -> Callable[[KernelTask, Gpu], P]:
+    """A ``read`` for which the GPU makes no difference."""
+    return lambda task, gpu: read(task)
 
 
 def always(value: Any) -> Callable[[object, object], Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.targets.triton.launch import Launch, Scratch
+from evokernel_core.targets.triton.launch import Launch, LibraryCall, Scratch
 from evokernel_core.targets.triton.source import HEADER
 
 DTYPES: Mapping[str, str] = {
@@ -31,7 +31,7 @@ class TritonKernel:
     inputs, outputs and symbols; ``scratch`` is its own memory; ``requires`` the sizes that it takes."""
 
     functions: tuple[str, ...]
-    launches: tuple[Launch, ...]
+    launches: tuple[Launch | LibraryCall, ...]
     helpers: frozenset[str] = frozenset()
     scratch: tuple[Scratch, ...] = ()
     requires: tuple[str, ...] = field(default=())
@@ -39,11 +39,14 @@ class TritonKernel:
     def renamed(self, tensors: Mapping[str, str]) -> TritonKernel:
         """The same with other names of tensors and scalars in its launches."""
         scratch = tuple(evolve(one, name=tensors.get(one.name, one.name)) for one in self.scratch)
-        launches = tuple(
-            evolve(launch, arguments=tuple(tensors.get(word, word) for word in launch.arguments))
-            for launch in self.launches
-        )
+        launches = tuple(_renamed(launch, tensors) for launch in self.launches)
         return evolve(self, scratch=scratch, launches=launches)
+
+
+def _renamed(launch: Launch | LibraryCall, tensors: Mapping[str, str]) -> Launch | LibraryCall:
+    if isinstance(launch, LibraryCall):
+        return launch.renamed(tensors)
+    return evolve(launch, arguments=tuple(tensors.get(word, word) for word in launch.arguments))
 
 
 def kernel_text(summary: str, helpers: Iterable[str], functions: Iterable[str]) -> str:

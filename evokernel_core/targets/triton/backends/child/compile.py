@@ -47,7 +47,7 @@ class Dtype:
         return isinstance(other, Dtype) and other._name == self._name
 
 
-class Compiler:
+class Specialiser:
     """Triton for one architecture, and the jit functions of one file."""
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         return {"unavailable": version}
     kernel = ""
     try:
-        compiler = Compiler(request)
+        compiler = Specialiser(request)
         launches = []
         for launch in request["launches"]:
             kernel = launch["kernel"]

@@ -10,7 +10,7 @@ in their files.
 
 ``measure``: ``{"systems": [{"call", "scratch"}], "inputs": [{"name", "bytes", "dtype", "shape", "file"}],
 "outputs", "runs", "seed"}``, with one system ``runs`` runs of it, with two as many pairs. Answer:
-``{"how", "times": [...], "readings", "changed": [...], "strays": [...]}``.
+``{"how", "kernels", "times": [...], "readings", "changed": [...], "strays": [...]}``.
 
 Any request may be answered ``{"error", "broken"}``; a broken process has ended.
 """
@@ -108,6 +108,7 @@ class Judge:
         sides = (is_first, lambda place: not is_first(place)) if len(systems) > 1 else (lambda place: True,)
         return {
             "how": times.how,
+            "kernels": times.kernels,
             "times": [times.data(side) for side in sides],
             "readings": self._clock.readings,
             "changed": [system.changed_runs() for system in systems],

@@ -105,7 +105,8 @@ def _version(name: str) -> str:
 def bus_id(torch: Any) -> str:
     """The current device's PCI bus id as NVML takes it, "" where torch does not tell."""
     about = torch.cuda.get_device_properties(torch.cuda.current_device())
-    parts = [getattr(about, name, None) for name in ("pci_domain_id", "pci_bus_id", "pci_device_id")]
-    if any(part is None for part in parts):
+    names = ("pci_domain_id", "pci_bus_id", "pci_device_id")
+    if not all(hasattr(about, name) for name in names):
         return ""
-    return "{:08x}:{:02x}:{:02x}.0".format(*parts)
+    domain, bus, device = (int(getattr(about, name)) for name in names)
+    return f"{domain:08x}:{bus:02x}:{device:02x}.0"

@@ -7,7 +7,9 @@ and ended; those between the two marks are the call's. Its time is that in which
 
 from __future__ import annotations
 
+import importlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +19,7 @@ LEAD_CYCLES, END_CYCLES = 60_000, 200
 """Some 30 us in which the host enqueues a call, and as little as may be."""
 FLUSHES = 2
 """The buffer that flushes the L2 has so many times its size."""
+_MOST_NAMES = 20
 READINGS = 3
 """Readings of clocks and power in a session."""
 
@@ -39,8 +42,9 @@ class Times:
     begin to the last's end; ``events``: between CUDA events around the call. ``how`` names the source of
     ``busy``: "cupti", or "events" where CUPTI told nothing that fits."""
 
-    def __init__(self, how: str, busy: list[float], span: list[float], events: list[float]) -> None:
-        self.how, self.busy, self.span, self.events = how, busy, span, events
+    def __init__(self, busy: list[float], span: list[float], events: list[float]) -> None:
+        self.busy, self.span, self.events = busy, span, events
+        self.how, self.kernels = "cupti", dict[str, int]()
 
     def data(self, which: Callable[[int], bool] = lambda place: True) -> dict[str, Any]:
         """As JSON: those runs whose place is wanted."""
@@ -64,7 +68,7 @@ class Clock:
         self.readings = []
         watched = {len(systems) * turn // READINGS for turn in range(READINGS)}
         torch.cuda.synchronize()
-        with _profile(torch) as profiler:
+        with _profile() as profiler:
             for place, (system, (begin, end)) in enumerate(zip(systems, pairs, strict=True)):
                 system.stage()
                 self._flush.zero_()
@@ -77,21 +81,17 @@ class Clock:
                 if place in watched and self._monitor is not None:
                     self.readings.append(self._monitor.reading())
             torch.cuda.synchronize()
-        events = [1000.0 * begin.elapsed_time(end) for begin, end in pairs]
-        windows = between_marks(device_events(torch, profiler), len(systems))
-        if windows is None:
-            return Times("events", events, events, events)
-        return Times("cupti", [busy_us(window) for window in windows], [span_us(w) for w in windows], events)
+        taken = [1000.0 * begin.elapsed_time(end) for begin, end in pairs]
+        return times_of(device_events(torch, profiler), taken)
 
     def _events(self) -> tuple[Any, Any]:
         make = self._torch.cuda.Event
         return make(enable_timing=True), make(enable_timing=True)
 
 
-def _profile(torch: Any) -> Any:
-    from torch.profiler import ProfilerActivity, profile
-
-    return profile(activities=[ProfilerActivity.CUDA])
+def _profile() -> Any:
+    profiler: Any = importlib.import_module("torch.profiler")
+    return profiler.profile(activities=[profiler.ProfilerActivity.CUDA])
 
 
 Event = tuple[int, int, str]
@@ -107,6 +107,20 @@ def device_events(torch: Any, profiler: Any) -> list[Event]:
         if event.device_type() == cuda
     ]
     return sorted(found)
+
+
+def times_of(events: Sequence[Event], taken: list[float]) -> Times:
+    """Times from what CUPTI saw, or, where its marks are not those of so many runs, from the microseconds
+    that CUDA events took. ``kernels`` of it are the names of what ran, with how often."""
+    windows = between_marks(events, len(taken))
+    if windows is None:
+        times = Times(taken, taken, taken)
+        times.how = "events"
+    else:
+        times = Times([busy_us(window) for window in windows], [span_us(window) for window in windows], taken)
+    seen = [event for window in windows for event in window] if windows is not None else events
+    times.kernels = dict(Counter(name[:100] for _, _, name in seen).most_common(_MOST_NAMES))
+    return times
 
 
 def between_marks(events: Sequence[Event], runs: int) -> list[list[Event]] | None:

@@ -22,7 +22,7 @@ from evokernel_core.targets.triton.kernels.function import (
 from evokernel_core.targets.triton.kernels.matmul.operands import start_of
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.precision import argument
-from evokernel_core.targets.triton.kernels.searching import GpuFamily
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 
 _LOG2_E = math.log2(math.e)
@@ -173,7 +173,7 @@ def _text(problem: Attention, schedule: AttentionSchedule, task: KernelTask, nam
 FAMILY = GpuFamily(
     name="attention",
     ops={ATTENTION: "kernel"} | dict.fromkeys(sorted(PERMUTATIONS), "view"),
-    read=read_attention,
+    read=on_any_gpu(read_attention),
     schedule_of=AttentionSchedule.of,
     starts=schedules.starts,
     refusal=schedules.refusal,

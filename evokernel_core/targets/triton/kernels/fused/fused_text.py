@@ -15,6 +15,7 @@ from attrs import frozen
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Value, needed
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, product
+from evokernel_core.targets.triton.kernels.function import expression
 from evokernel_core.targets.triton.kernels.fused.fused_schedule import MOST_TILE, TileSchedule
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
@@ -125,7 +126,8 @@ class _Printer:
     def _masks(self, has: tuple[bool, bool]) -> list[str]:
         """The conditions under which the points of these axes are there."""
         there = zip(has, self.axes, (self.flat, False), strict=True)
-        return [f"{axis.index} < {axis.size}" for present, axis, scalar in there if present and not scalar]
+        axes = [axis for present, axis, scalar in there if present and not scalar]
+        return [f"{axis.index} < {expression(axis.size)}" for axis in axes]
 
     def _offset(self, dims: tuple[bool, ...]) -> str:
         """Where a tensor with these dimensions of the iteration space (outer, mid, inner) has the tile's
@@ -152,7 +154,9 @@ class _Printer:
                 terms.append(_times(self.numbers[number], pitch))
                 pitch = pitch.times(plan.outer[number])
         if plan.family == "piecewise" and dims[-2] and not plan.leading.is_one:
-            terms.append(_times(f"({self.axes[0].index} // {_factor(plan.mid)})", pitch))
+            leading = self.axes[0].index
+            leading = leading if plan.mid.is_one else f"({leading} // {_factor(plan.mid)})"
+            terms.append(_times(leading, pitch))
         return reversed(terms)
 
     def _mid_index(self) -> str:
@@ -198,24 +202,26 @@ class _Printer:
         constants = {}
         for axis, block in zip(self.axes, (self.schedule.rows, self.schedule.columns), strict=True):
             resident = axis.reduced and not axis.looped
-            constants[axis.block] = f"next_power_of_2({axis.size})" if resident else str(block)
+            constants[axis.block] = f"next_power_of_2({expression(axis.size)})" if resident else str(block)
         return constants
 
     def _requires(self) -> Iterator[str]:
         """The sizes at which what stays in the tile fits registers."""
         for axis, other in zip(self.axes, (self.schedule.columns, self.schedule.rows), strict=True):
             if axis.reduced and not axis.looped and axis.size.symbols:
-                yield f"{axis.size} <= {max(MOST_TILE // other, 1)}"
+                yield f"{expression(axis.size)} <= {max(MOST_TILE // other, 1)}"
 
     def _programs(self) -> str:
         plan, schedule = self.plan, self.schedule
-        columns = f"cdiv({plan.inner}, {schedule.columns})"
+        columns = f"cdiv({expression(plan.inner)}, {schedule.columns})"
         if plan.family == "piecewise":
-            return str(plan.rows)
+            return expression(plan.rows)
         outer = product(plan.outer)
         if plan.family == "columnwise":
             return columns if outer.is_one else f"{_factor(outer)} * {columns}"
-        rows = str(plan.rows) if schedule.rows == 1 else f"cdiv({plan.rows}, {schedule.rows})"
+        rows = (
+            expression(plan.rows) if schedule.rows == 1 else f"cdiv({expression(plan.rows)}, {schedule.rows})"
+        )
         if plan.family == "rowwise":
             return rows
         return columns if plan.rows.is_one else f"{_factor_text(rows)} * {columns}"
@@ -237,7 +243,7 @@ class _Printer:
 
     def _row_indices(self) -> Iterator[str]:
         plan = self.plan
-        tiles = f"tl.cdiv({plan.inner}, COLUMNS)"
+        tiles = f"tl.cdiv({expression(plan.inner)}, COLUMNS)"
         if plan.family == "rowwise":
             start = "tl.program_id(0)"
         elif plan.rows.is_one:
@@ -262,7 +268,7 @@ class _Printer:
                 yield f"lane = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS){spread}"
                 yield from (f"{name} = 0" for name in self.numbers)
                 return
-            tiles = f"tl.cdiv({plan.inner}, COLUMNS)"
+            tiles = f"tl.cdiv({expression(plan.inner)}, COLUMNS)"
             yield f"lane = tl.program_id(0) % {tiles} * COLUMNS + tl.arange(0, COLUMNS){spread}"
             yield f"row = (tl.program_id(0) // {tiles}).to(tl.int64)"
         else:
@@ -336,7 +342,7 @@ class _Printer:
             operand = name
 
     def _call(self, kind: str, operand: str, axis: int) -> str:
-        keeps = not self.flat
+        keeps = not self.flat and not all(one.reduced for one in self.axes)
         if kind in _EXTREME:
             self.say.helpers.add(_EXTREME[kind])
             return f"{_EXTREME[kind]}({operand}, {axis}, {keeps})"
@@ -398,7 +404,7 @@ class _Printer:
             if not axis.looped or (number == 0 and self.flat):
                 continue
             start = "first" if number else "start"
-            yield f"{indent}for {start} in range(0, {axis.size}, {axis.block}):"
+            yield f"{indent}for {start} in range(0, {expression(axis.size)}, {axis.block}):"
             indent += "    "
             yield f"{indent}{axis.index} = {self._range(axis, start)}"
         yield from (indent + line for line in lines)
@@ -434,7 +440,7 @@ def _both(masks: list[str]) -> str:
 
 def _factor(size: Extent) -> str:
     """A size as a factor or divisor."""
-    return _factor_text(str(size))
+    return _factor_text(expression(size))
 
 
 def _factor_text(text: str) -> str:

@@ -1,34 +1,90 @@
-"""Family matmul: products of matrices, one or a batch of them, wherever their operands lie."""
+"""Family matmul: products of matrices, one or a batch of them, wherever their operands lie, with what is done
+to each element of the result."""
 
 from __future__ import annotations
 
-from evokernel_core.compiler.problems.products import PRODUCTS, TRIANGLES, Product, read_product
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.compiler.lowering.opset import fused_ops
+from evokernel_core.compiler.problems.products import (
+    PRODUCTS,
+    TRIANGLES,
+    WHOLE_PRODUCTS,
+    Product,
+    product_node,
+    product_of,
+    read_product,
+)
 from evokernel_core.compiler.problems.strided import FRONTS
 from evokernel_core.compiler.shapes.views import PERMUTATIONS
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels.epilogue import Epilogue, read_epilogue
+from evokernel_core.targets.triton.kernels.library.library_cost import require_gain
 from evokernel_core.targets.triton.kernels.matmul import matmul_schedule as schedules
-from evokernel_core.targets.triton.kernels.matmul.matmul_kernel import matmul
+from evokernel_core.targets.triton.kernels.matmul.matmul_kernel import Target, matmul
 from evokernel_core.targets.triton.kernels.matmul.matmul_schedule import MatmulSchedule
 from evokernel_core.targets.triton.kernels.names import free_name, output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 
 
-def _text(problem: Product, schedule: MatmulSchedule, task: KernelTask, name: str) -> TritonKernel:
-    (output,) = output_names(task)
-    return matmul(problem, schedule, output, free_name(task, "parts"), name)
+@frozen
+class Matmul:
+    """A product, and what is done to its results before they are stored."""
+
+    product: Product
+    epilogue: Epilogue | None
+
+
+def read_matmul(task: KernelTask, gpu: Gpu) -> Matmul:
+    """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
+    node = product_node(task)
+    try:
+        return Matmul(read_product(task), None)
+    except PlanError:
+        more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
+        if node.op not in WHOLE_PRODUCTS or not more:
+            raise
+    shape = node.outputs[0].shape
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:], gpu)
+    return Matmul(product_of(task, node), epilogue)
+
+
+def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+    product, epilogue = problem.product, problem.epilogue
+    more = 0.0
+    if epilogue is not None:
+        batch, m, n, _ = product.evaluate(sizes)
+        more = batch * m * n * (epilogue.read_bytes() + epilogue.written_bytes())
+    return schedules.estimate_us(product, schedule, sizes, gpu, more)
+
+
+def _compare(task: KernelTask, problem: Matmul, us: float, gpu: Gpu) -> None:
+    if problem.epilogue is not None:
+        require_gain(task, product_node(task), us, gpu)
+
+
+def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, name: str) -> TritonKernel:
+    target = Target(output_names(task), free_name(task, "parts"), problem.epilogue)
+    return matmul(problem.product, schedule, target, name)
 
 
 FAMILY = GpuFamily(
     name="matmul",
     ops=dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel")
     | dict.fromkeys(sorted(PERMUTATIONS | FRONTS), "view"),
-    read=read_product,
+    read=read_matmul,
     schedule_of=MatmulSchedule.of,
-    starts=schedules.starts,
-    refusal=schedules.refusal,
-    cost_us=schedules.estimate_us,
-    notes=schedules.notes,
-    cell=schedules.cell,
+    starts=lambda problem, sizes, gpu: schedules.starts(problem.product, sizes, gpu),
+    refusal=lambda problem, schedule, sizes, gpu: schedules.refusal(problem.product, schedule, sizes, gpu),
+    cost_us=_cost_us,
+    notes=lambda problem, schedule: schedules.notes(problem.product, schedule),
+    cell=lambda problem, schedule: schedules.cell(problem.product, schedule),
     text_of=_text,
+    compare=_compare,
 )

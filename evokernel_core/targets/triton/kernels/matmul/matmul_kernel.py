@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from evokernel_core.compiler.problems.products import Product, Triangle
+from evokernel_core.targets.triton.kernels.epilogue import Epilogue, EpiloguePrinter, Place, RowIndex
 from evokernel_core.targets.triton.kernels.function import (
     JitFunction,
     both,
@@ -20,33 +23,42 @@ _ADDED = 1024
 """Elements of the result to a program that adds the parts of sums."""
 
 
-def matmul(problem: Product, schedule: MatmulSchedule, output: str, scratch: str, name: str) -> TritonKernel:
-    """The kernel of a product without epilogue. ``scratch`` names the parts of split sums."""
+@frozen
+class Target:
+    """Where results go: the ``outputs``, behind an ``epilogue`` where there is one; ``scratch`` names the
+    parts of split sums."""
+
+    outputs: tuple[str, ...]
+    scratch: str
+    epilogue: Epilogue | None = None
+
+
+def matmul(problem: Product, schedule: MatmulSchedule, target: Target, name: str) -> TritonKernel:
+    """The kernel of a product."""
     splits = schedule.split_k
-    function = JitFunction(name)
-    printer = _Printer(problem, schedule, function)
+    printer = _Printer(problem, schedule, JitFunction(name))
     printer.head()
     printer.sums()
-    if problem.relu and splits == 1:
-        function.add("sums = tl.maximum(sums, 0.0, propagate_nan=tl.PropagateNan.ALL)")
-    if problem.triangle and splits == 1:
-        function.add(f"sums = tl.where({_kept(problem.triangle)}, sums, 0.0)")
-    printer.store(scratch if splits > 1 else output, "float32" if splits > 1 else problem.out_dtype)
-    launch = function.launch(printer.grid(), schedule.warps, schedule.stages)
+    if splits > 1:
+        printer.store_plain(target.scratch, "float32")
+    else:
+        printer.finish(target)
+    printer.constants()
+    launch = printer.function.launch(printer.grid(), schedule.warps, schedule.stages)
+    text = printer.function.text()
     if splits == 1:
-        return TritonKernel((function.text(),), (launch,))
+        return TritonKernel((text,), (launch,), frozenset(printer.helpers))
     elements = expression(problem.batch.times(problem.m).times(problem.n))
-    adding, second = _adding(problem, splits, scratch, output, f"{name}_sum")
-    memory = Scratch(scratch, "float32", f"{splits} * {elements}")
-    return TritonKernel((function.text(), adding), (launch, second), scratch=(memory,))
+    adding, second, helpers = _adding(problem, splits, target, f"{name}_sum")
+    memory = Scratch(target.scratch, "float32", f"{splits} * {elements}")
+    return TritonKernel((text, adding), (launch, second), frozenset(helpers), scratch=(memory,))
 
 
 class _Printer:
     def __init__(self, problem: Product, schedule: MatmulSchedule, function: JitFunction) -> None:
         self.problem, self.schedule, self.function = problem, schedule, function
         self.parts = schedule.split_k * max(problem.splits, 1)
-        self.whole_m = divides(schedule.block_m, problem.m)
-        self.whole_n = divides(schedule.block_n, problem.n)
+        self.helpers: set[str] = set()
         self.whole_k = divides(schedule.block_k * self.parts, problem.k)
         self.batched = not problem.batch.is_one
 
@@ -56,6 +68,8 @@ class _Printer:
         self.left = operand(function, problem.a, "a", "batch")
         self.right = operand(function, problem.b, "b", "batch")
         self.m, self.n, self.k = (function.number(key, getattr(problem, key)) for key in ("m", "n", "k"))
+        self.row_mask = "" if divides(self.schedule.block_m, problem.m) else "in_rows"
+        self.column_mask = "" if divides(self.schedule.block_n, problem.n) else "in_columns"
         add = function.add
         add(f"tiles_m = tl.cdiv({self.m}, BLOCK_M)", f"tiles_n = tl.cdiv({self.n}, BLOCK_N)")
         add("program = tl.program_id(0)")
@@ -78,6 +92,10 @@ class _Printer:
         add("rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)")
         add("columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)")
         add("depth = tl.arange(0, BLOCK_K)")
+        if self.row_mask:
+            add(f"in_rows = rows[:, None] < {self.m}")
+        if self.column_mask:
+            add(f"in_columns = columns[None, :] < {self.n}")
 
     def sums(self) -> None:
         """The loop along k."""
@@ -88,12 +106,11 @@ class _Printer:
         if problem.triangle:
             last = self._last_of_triangle(last)
         with function.block(f"for at in range({first}, {last}, BLOCK_K):"):
-            behind = "" if self.whole_k else f"depth {{}} < {last} - at"
-            rows = "" if self.whole_m else f"rows[:, None] < {self.m}"
-            columns = "" if self.whole_n else f"columns[None, :] < {self.n}"
-            left = masked(both(rows, behind.replace(" {}", "[None, :]")), "0.0")
-            right = masked(both(behind.replace(" {}", "[:, None]"), columns), "0.0")
-            function.add(f"a = tl.load(left{left})", f"b = tl.load(right{right})")
+            left = both(self.row_mask, "" if self.whole_k else f"depth[None, :] < {last} - at")
+            right = both("" if self.whole_k else f"depth[:, None] < {last} - at", self.column_mask)
+            function.add(
+                f"a = tl.load(left{masked(left, '0.0')})", f"b = tl.load(right{masked(right, '0.0')})"
+            )
             precision = argument(self.schedule.precision, problem.dtype)
             function.add(f"sums = tl.dot(a, b, sums{precision})")
             function.add(f"left += {_step(self.left.column)}", f"right += {_step(self.right.row)}")
@@ -108,14 +125,13 @@ class _Printer:
 
     def _pointers(self, first: str) -> None:
         for name, side, rows, columns in (
-            ("left", self.left, "rows[:, None]", "depth[None, :]"),
-            ("right", self.right, "depth[:, None]", "columns[None, :]"),
+            ("left", self.left, "rows[:, None].to(tl.int64)", "depth[None, :]"),
+            ("right", self.right, "depth[:, None]", "columns[None, :].to(tl.int64)"),
         ):
             base = f"{side.pointer} + {side.start}" if side.start else side.pointer
             if first != "0":
                 base += f" + {_times(f'{first}.to(tl.int64)', side.column if name == 'left' else side.row)}"
-            places = (f"{part}.to(tl.int64)" if part[0] in "rc" else part for part in (rows, columns))
-            self.function.add(f"{name} = {base} + {side.at(*places)}")
+            self.function.add(f"{name} = {base} + {side.at(rows, columns)}")
 
     def _last_of_triangle(self, last: str) -> str:
         triangle = self.problem.triangle
@@ -128,26 +144,40 @@ class _Printer:
         self.function.add(f"last = tl.where({kept}, {last}, 0)")
         return "last"
 
-    def store(self, output: str, dtype: str) -> None:
+    def finish(self, target: Target) -> None:
+        """What is done to sums on their way to the outputs, and their stores."""
+        problem, function = self.problem, self.function
+        if target.epilogue is not None:
+            row = f"(batch * {self.m} + rows[:, None])" if self.batched else "rows[:, None].to(tl.int64)"
+            inner = RowIndex(problem.m, "rows[:, None].to(tl.int64)", self.row_mask)
+            rows = (RowIndex(problem.batch, "batch"), inner)
+            place = Place(row, "columns[None, :]", rows, self.row_mask, self.column_mask)
+            printer = EpiloguePrinter(target.epilogue, function, place)
+            printer.store("sums", target.outputs)
+            self.helpers |= printer.helpers
+            return
+        _simple_epilogue(problem, function, "columns[None, :]", "rows[:, None]")
+        (output,) = target.outputs
+        self.store_plain(output, problem.out_dtype)
+
+    def store_plain(self, output: str, dtype: str) -> None:
         """Writes the tile, whose matrix is dense."""
         function = self.function
-        matrix = []
-        if self.batched:
-            matrix.append("batch")
+        matrix = "batch" if self.batched else ""
         if self.parts > 1:
-            matrix = [f"part.to(tl.int64) * {function.number('batch_size', self.problem.batch)} + batch"
-                      if self.batched else "part.to(tl.int64)"]  # fmt: skip
+            matrix = "part.to(tl.int64)"
+            if self.batched:
+                matrix += f" * {function.number('batch_size', self.problem.batch)} + batch"
         pointer = function.tensor(output)
-        base = f"{pointer} + ({matrix[0]}) * {self.m} * {self.n}" if matrix else pointer
-        for key, number in self.schedule.constants().items():
-            function.constant(key, number)
-        mask = both(
-            "" if self.whole_m else f"rows[:, None] < {self.m}",
-            "" if self.whole_n else f"columns[None, :] < {self.n}",
-        )
+        base = f"{pointer} + ({matrix}) * {self.m} * {self.n}" if matrix else pointer
         value = "sums" if dtype == "float32" else f"sums.to({DTYPES[dtype]})"
         function.add(f"places = rows[:, None].to(tl.int64) * {self.n} + columns[None, :]")
-        function.add(f"tl.store({base} + places, {value}{masked(mask)})")
+        function.add(f"tl.store({base} + places, {value}{masked(both(self.row_mask, self.column_mask))})")
+
+    def constants(self) -> None:
+        """The blocks of the schedule."""
+        for key, number in self.schedule.constants().items():
+            self.function.constant(key, number)
 
     def grid(self) -> str:
         """Programs of the launch."""
@@ -156,34 +186,47 @@ class _Printer:
         return f"{expression(self.problem.batch)} * {self.parts} * {tiles}"
 
 
-def _adding(problem: Product, parts: int, scratch: str, output: str, name: str) -> tuple[str, Launch]:
+def _adding(problem: Product, parts: int, target: Target, name: str) -> tuple[str, Launch, set[str]]:
     """The second launch of split sums, in the order of their parts."""
     function = JitFunction(name)
-    pointer, to = function.tensor(scratch), function.tensor(output)
+    pointer = function.tensor(target.scratch)
     elements = problem.batch.times(problem.m).times(problem.n)
     count = function.number("elements", elements)
     mask = "" if divides(_ADDED, elements) else f"places < {count}"
-    function.constant("BLOCK", _ADDED)
     function.add("places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)")
     function.add("sums = tl.zeros((BLOCK,), tl.float32)")
     with function.block(f"for part in range({parts}):"):
         function.add(f"sums += tl.load({pointer} + places{masked(mask, '0.0')})")
         function.add(f"{pointer} += {count}")
+    helpers: set[str] = set()
+    if target.epilogue is not None or problem.triangle is not None:
+        n = function.number("n", problem.n)
+        function.add(f"rows = places // {n}", f"columns = places % {n}")
+    if target.epilogue is not None:
+        printer = EpiloguePrinter(target.epilogue, function, Place("rows", "columns", (), mask, mask))
+        printer.store("sums", target.outputs)
+        helpers = printer.helpers
+    else:
+        row = "rows" if problem.batch.is_one else f"rows % {function.number('m', problem.m)}"
+        _simple_epilogue(problem, function, "columns", row)
+        value = "sums" if problem.out_dtype == "float32" else f"sums.to({DTYPES[problem.out_dtype]})"
+        (output,) = target.outputs
+        function.add(f"tl.store({function.tensor(output)} + places, {value}{masked(mask)})")
+    function.constant("BLOCK", _ADDED)
+    return function.text(), function.launch(f"cdiv({expression(elements)}, {_ADDED})", 4), helpers
+
+
+def _simple_epilogue(problem: Product, function: JitFunction, columns: str, rows: str) -> None:
+    """The ReLU and the triangle that a product has of its own."""
     if problem.relu:
         function.add("sums = tl.maximum(sums, 0.0, propagate_nan=tl.PropagateNan.ALL)")
     if problem.triangle:
-        m, n = function.number("m", problem.m), function.number("n", problem.n)
-        function.add(f"rows = places // {n} % {m}", f"columns = places % {n}")
-        function.add(f"sums = tl.where({_kept(problem.triangle, plain=True)}, sums, 0.0)")
-    value = "sums" if problem.out_dtype == "float32" else f"sums.to({DTYPES[problem.out_dtype]})"
-    function.add(f"tl.store({to} + places, {value}{masked(mask)})")
-    return function.text(), function.launch(f"cdiv({expression(elements)}, {_ADDED})", 4)
+        kept = _kept(problem.triangle, columns, rows)
+        function.add(f"sums = tl.where({kept}, sums, 0.0)")
 
 
-def _kept(triangle: Triangle, plain: bool = False) -> str:
-    sign = ">=" if triangle.upper else "<="
-    columns, rows = ("columns", "rows") if plain else ("columns[None, :]", "rows[:, None]")
-    return f"{columns} - {rows} {sign} {triangle.diagonal}"
+def _kept(triangle: Triangle, columns: str, rows: str) -> str:
+    return f"{columns} - {rows} {'>=' if triangle.upper else '<='} {triangle.diagonal}"
 
 
 def _step(stride: str) -> str:

@@ -13,19 +13,10 @@ from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Sched
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
-from evokernel_core.targets.triton.kernels.occupancy import resident, together
-from evokernel_core.targets.triton.kernels.precision import (
-    PRECISION_NAMES,
-    Precision,
-    on_vector_units,
-    product_rate,
-    why_not,
-)
+from evokernel_core.targets.triton.kernels.occupancy import together
+from evokernel_core.targets.triton.kernels.precision import PRECISION_NAMES, Precision, why_not
+from evokernel_core.targets.triton.kernels.product_tiles import STEP_US, ProductTile
 
-_OTHER_REGISTERS = 40
-"""A thread's registers beside sums: addresses, masks and what is on its way."""
-_STEP_US = 0.35
-"""Assumed: from a load's request to the product of what it brought, with nothing ahead."""
 _MOST_SPLITS = 64
 
 
@@ -98,60 +89,36 @@ def refusal(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int]
         return "The parts of the sums are the task's own."
     if reason := why_not(schedule.precision, problem.dtype):
         return reason
-    if not _resident(problem, schedule, gpu):
+    if not _tile(problem, schedule).resident(gpu):
         return "The tile does not fit the registers and the shared memory of a multiprocessor."
     return None
 
 
-def _registers(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> int:
-    threads = schedule.warps * gpu.threads_per_warp
-    sums = schedule.block_m * schedule.block_n / threads
-    on_vectors = on_vector_units(schedule.precision, problem.dtype)
-    operands = (
-        (schedule.block_m + schedule.block_n) * min(schedule.block_k, 16) / threads if on_vectors else 0
-    )
-    return math.ceil(sums + operands) + _OTHER_REGISTERS
+def _tile(problem: Product, schedule: MatmulSchedule) -> ProductTile:
+    blocks = (schedule.block_m, schedule.block_n, schedule.block_k)
+    return ProductTile(*blocks, schedule.warps, schedule.stages, schedule.precision, problem.dtype)
 
 
-def _resident(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> int:
-    panel = (schedule.block_m + schedule.block_n) * schedule.block_k * ITEM_SIZE[problem.dtype]
-    return resident(gpu, schedule.warps, panel * schedule.stages, _registers(problem, schedule, gpu))
-
-
-def estimate_us(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def estimate_us(
+    problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu, behind: float = 0.0
+) -> float:
     """Estimated microseconds: arithmetic, L2 and device memory side by side, and the way into the first
-    step; split sums are written, read and added besides."""
+    step; split sums are written, read and added besides. ``behind``: bytes that an epilogue reads and writes
+    in place of the results."""
     batch, m, n, k = problem.evaluate(sizes)
     size, out = ITEM_SIZE[problem.dtype], ITEM_SIZE[problem.out_dtype]
     parts = schedule.split_k * max(problem.splits, 1)
     depth = math.ceil(k / parts / schedule.block_k) * schedule.block_k
     programs = batch * parts * math.ceil(m / schedule.block_m) * math.ceil(n / schedule.block_n)
-    held = max(_resident(problem, schedule, gpu), 1)
-    rounds = math.ceil(programs / (gpu.multiprocessors * held))
-    at_once = min(held, math.ceil(programs / gpu.multiprocessors))
-    tile = (
-        2
-        * schedule.block_m
-        * schedule.block_n
-        * depth
-        / (_rate(problem, schedule, gpu) / gpu.multiprocessors)
-    )
-    latency = depth / schedule.block_k * _STEP_US / schedule.stages
-    computed = rounds * max(tile * at_once, latency)
+    computed = _tile(problem, schedule).computed_us(gpu, programs, depth)
     panels = programs * (schedule.block_m + schedule.block_n) * depth * size
-    moved = batch * (m * k + k * n) * size + batch * m * n * out * max(problem.splits, 1)
+    written = behind or float(batch * m * n * out * max(problem.splits, 1))
+    moved = batch * (m * k + k * n) * size + written
     total = together(computed, panels / gpu.l2_bytes_us, moved / gpu.memory_bytes_us)
     if schedule.split_k > 1:
         partial = 2 * 4 * batch * schedule.split_k * m * n
         total += partial / gpu.l2_bytes_us + gpu.launch_us
-    return total + 2 * _STEP_US + gpu.launch_us
-
-
-def _rate(problem: Product, schedule: MatmulSchedule, gpu: Gpu) -> float:
-    """Operations a microsecond of the whole GPU: small tiles load more than they compute with."""
-    shape = schedule.block_m * schedule.block_n / (schedule.block_m + schedule.block_n)
-    enough = 32 if on_vector_units(schedule.precision, problem.dtype) else 64
-    return product_rate(gpu, schedule.precision, problem.dtype) * min(1.0, shape / enough)
+    return total + 2 * STEP_US + gpu.launch_us
 
 
 def notes(problem: Product, schedule: MatmulSchedule) -> Iterator[str]:

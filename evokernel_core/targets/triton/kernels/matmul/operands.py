@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from evokernel_core.compiler.problems.products import Loop, Side
-from evokernel_core.targets.triton.kernels.function import JitFunction
+from evokernel_core.targets.triton.kernels.function import JitFunction, factor
 
 
 @frozen
@@ -39,16 +39,12 @@ def start_of(function: JitFunction, loops: Sequence[Loop], label: str, batch: st
     for place, loop in enumerate(loops):
         number = batch
         if not loop.within.is_one:
-            number = f"{number} // {_factor(function.number(f'{label}_within_{place}', loop.within))}"
+            number = f"{number} // {factor(function.number(f'{label}_within_{place}', loop.within))}"
         if loop.wraps:
-            number = f"{number} % {_factor(function.number(f'{label}_size_{place}', loop.size))}"
+            number = f"{number} % {factor(function.number(f'{label}_size_{place}', loop.size))}"
         terms.append(_scaled(f"({number})" if " " in number else number,
                              function.number(f"{label}_stride_{place}", loop.stride)))  # fmt: skip
     return " + ".join(terms)
-
-
-def _factor(text: str) -> str:
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def _scaled(text: str, factor: str) -> str:

@@ -1,0 +1,93 @@
+"""A time from what programs were counted to do, for texts that no estimator of ours knows. Modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.gpu.gpu import Gpu
+
+_DTYPES = {"ieee": "vector", "tf32": "tf32", "tf32x3": "float32", "fp16": "float16", "bf16": "bfloat16"}
+"""The dtype whose products a device does as many of, by what was counted."""
+
+
+@frozen
+class Counted:
+    """What all programs of a launch do: bytes moved by tensor, multiply-adds by dtype, elements of
+    arithmetic, and of them exponentials and their kin."""
+
+    programs: int
+    moved: Mapping[str, float]
+    products: Mapping[str, float]
+    elements: float
+    special: float
+
+
+def counted(told: Mapping[str, Any], programs: int) -> Counted:
+    """From what some of the programs did: the others do as much."""
+    share = programs / max(int(told["ran"]), 1)
+    return Counted(
+        programs,
+        {str(name): share * float(nbytes) for name, nbytes in told["tensors"].items()},
+        {str(name): share * float(count) for name, count in told["products"].items()},
+        share * float(told["elements"]),
+        share * float(told["special"]),
+    )
+
+
+def launch_us(gpu: Gpu, work: Counted, nbytes: Mapping[str, int]) -> dict[str, float]:
+    """Microseconds of a launch by what takes them. What a tensor's bytes are moved more often than once comes
+    from the cache."""
+    total = sum(work.moved.values())
+    once = sum(min(moved, nbytes[name]) for name, moved in work.moved.items())
+    busy = min(work.programs, gpu.multiprocessors) or 1
+    alone = gpu.multiprocessors / busy
+    return {
+        "memory": max(
+            once / gpu.memory_bytes_us, total / gpu.l2_bytes_us, total / (busy * gpu.worker_bytes_us)
+        ),
+        "products": alone * sum(_product_us(gpu, name, count) for name, count in work.products.items()),
+        "vector": alone
+        * (gpu.elementwise_us(int(work.elements), "float32") + gpu.transcendental_us(int(work.special))),
+    }
+
+
+def _product_us(gpu: Gpu, name: str, multiply_adds: float) -> float:
+    dtype = _DTYPES.get(name, name)
+    flops = {"vector": gpu.vector_flops, "fp64": gpu.float64_flops}.get(dtype) or (
+        gpu.flops.get(dtype) if dtype in gpu.flops else gpu.product_flops(dtype)
+    )
+    return 2 * multiply_adds / (flops or gpu.vector_flops)
+
+
+@frozen
+class Estimate:
+    """Microseconds of all launches, and of each resource in them."""
+
+    us: float
+    pipes: tuple[tuple[str, float], ...]
+    programs: int
+
+    @property
+    def bottleneck(self) -> Sentence:
+        """What takes the most of them, in words."""
+        name, us = max(self.pipes, key=lambda pipe: pipe[1])
+        launches = self.us - max(us, 0.0)
+        if launches > us:
+            return Sentence("launches take longer than the work in them")
+        return {
+            "memory": Sentence("memory traffic"),
+            "products": Sentence("matrix products"),
+            "vector": Sentence("vector arithmetic"),
+        }[name]
+
+
+def estimated(gpu: Gpu, works: Sequence[Counted], nbytes: Mapping[str, int]) -> Estimate:
+    """The estimate of some launches, one behind the other."""
+    parts = [launch_us(gpu, work, nbytes) for work in works]
+    pipes = {name: sum(part[name] for part in parts) for name in ("memory", "products", "vector")}
+    us = sum(gpu.launch_us + max(part.values()) for part in parts)
+    return Estimate(us, tuple(pipes.items()), max(work.programs for work in works))

@@ -1,0 +1,112 @@
+"""Schedules of convolutions as implicit products: the tile of a program and the order of what is summed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from attrs import frozen
+
+from evokernel_core.compiler.problems.direct_convolution import DirectConvolution
+from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.expressions import next_power_of_2
+from evokernel_core.targets.triton.kernels.occupancy import together
+from evokernel_core.targets.triton.kernels.precision import PRECISION_NAMES, Precision, why_not
+from evokernel_core.targets.triton.kernels.product_tiles import STEP_US, ProductTile
+
+_ADDRESSES = 24.0
+"""Instructions for the address of an element whose channel and tap follow from its number (assumed)."""
+_TILE = Range(16, 256, power_of_two=True)
+
+
+@frozen
+class ConvolutionSchedule(Schedule):
+    """``block_m`` channels of the result x ``block_n`` pixels of a program, from ``block_k`` terms at a time.
+    ``by_taps``: the taps of the kernel are a loop around that over channels; else terms are numbered."""
+
+    block_m: Annotated[int, _TILE, Scaled("double channels of tile", "halve channels of tile")]
+    block_n: Annotated[int, _TILE, Scaled("double pixels of tile", "halve pixels of tile")]
+    block_k: Annotated[int, _TILE, Scaled("double depth of tile", "halve depth of tile")]
+    by_taps: Annotated[bool, Named({True: "tap by tap", False: "taps and channels at once"})]
+    warps: Annotated[int, Range(1, 16, power_of_two=True), Scaled("double warps", "halve warps")] = 4
+    stages: Annotated[
+        int, Stages(1, 5), Listed("one stage more", "one stage less", table=(1, 2, 3, 4, 5))
+    ] = 3
+    precision: Annotated[Precision, Named(PRECISION_NAMES)] = Precision.IEEE
+
+    def tile(self, dtype: str) -> ProductTile:
+        """The tile as a product's."""
+        return ProductTile(
+            self.block_m, self.block_n, self.block_k, self.warps, self.stages, self.precision, dtype
+        )
+
+
+def starts(problem: DirectConvolution, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[ConvolutionSchedule]:
+    """Tiles no larger than the convolution needs."""
+    outputs, pixels, terms = problem.evaluate(sizes)
+    for rows, columns, depth, warps in (
+        *((128, 256, 64, 8), (128, 128, 64, 8), (128, 128, 32, 8), (64, 256, 32, 8), (64, 128, 32, 4)),
+        *((64, 64, 32, 4), (32, 256, 32, 8), (32, 128, 32, 4), (32, 64, 32, 4), (16, 256, 32, 4)),
+        *((16, 128, 32, 4), (16, 64, 32, 2), (64, 32, 32, 4), (64, 64, 16, 4), (128, 128, 16, 16)),
+        *((64, 128, 16, 8), (32, 128, 16, 4), (16, 128, 16, 4), (16, 16, 16, 1)),
+    ):
+        if rows > max(16, next_power_of_2(outputs)) or columns > max(16, next_power_of_2(pixels)):
+            continue
+        for by_taps in (False, True):
+            channels = terms // problem.taps if by_taps else terms
+            deep = min(depth, max(16, next_power_of_2(channels)))
+            for stages in (3, 2):
+                yield ConvolutionSchedule(rows, columns, deep, by_taps, warps, stages)
+
+
+def refusal(
+    problem: DirectConvolution, schedule: ConvolutionSchedule, sizes: Mapping[str, int], gpu: Gpu
+) -> str | None:
+    """Why a schedule makes no kernel."""
+    if reason := why_not(schedule.precision, problem.dtype):
+        return reason
+    if not schedule.tile(problem.dtype).resident(gpu):
+        return "The tile does not fit the registers and the shared memory of a multiprocessor."
+    return None
+
+
+def estimate_us(
+    problem: DirectConvolution,
+    schedule: ConvolutionSchedule,
+    sizes: Mapping[str, int],
+    gpu: Gpu,
+    behind: float = 0.0,
+) -> float:
+    """Estimated microseconds; ``behind``: bytes that an epilogue reads and writes in place of the result."""
+    outputs, pixels, terms = problem.evaluate(sizes)
+    size = ITEM_SIZE[problem.dtype]
+    programs = problem.groups * math.ceil(outputs / schedule.block_m) * math.ceil(pixels / schedule.block_n)
+    channels = terms // problem.taps
+    depth = math.ceil(terms / schedule.block_k) * schedule.block_k
+    if schedule.by_taps:
+        depth = problem.taps * math.ceil(channels / schedule.block_k) * schedule.block_k
+    computed = schedule.tile(problem.dtype).computed_us(gpu, programs, depth)
+    numbered = 4.0 if schedule.by_taps else _ADDRESSES
+    addresses = numbered * programs * depth * schedule.block_n / gpu.vector_flops * 2
+    image = math.prod(axis.size.evaluate(sizes) for axis in problem.axes)
+    read = problem.groups * (problem.batch.evaluate(sizes) * channels * image + outputs * terms) * size
+    written = behind or problem.groups * outputs * pixels * size
+    panels = programs * (schedule.block_m + schedule.block_n) * depth * size
+    total = together(computed + addresses, panels / gpu.l2_bytes_us, (read + written) / gpu.memory_bytes_us)
+    return total + 2 * STEP_US + gpu.launch_us
+
+
+def notes(problem: DirectConvolution, schedule: ConvolutionSchedule) -> Iterator[str]:
+    """A schedule in words."""
+    yield "tiles of {block_m} channels x {block_n} pixels, {block_k} deep, {warps} warps, {stages} stages"
+    yield "the taps of the kernel one after another" if schedule.by_taps else "channels and taps in one sum"
+
+
+def cell(problem: DirectConvolution, schedule: ConvolutionSchedule) -> Descriptor:
+    """Its archive cell."""
+    flow = Dataflow.OUTPUT_STATIONARY if schedule.by_taps else Dataflow.IM2COL_PANELS
+    return Descriptor(flow, "SHARED", Split.TILES, Algorithm.MATRIX_PRODUCT)

@@ -1,0 +1,58 @@
+"""What programs cost that multiply panels of two operands into one tile."""
+
+from __future__ import annotations
+
+import math
+
+from attrs import frozen
+
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels.occupancy import resident
+from evokernel_core.targets.triton.kernels.precision import Precision, on_vector_units, product_rate
+
+STEP_US = 0.35
+"""Assumed: from a load's request to the product of what it brought, with nothing ahead."""
+_OTHER_REGISTERS = 40
+"""A thread's registers beside sums: addresses, masks and what is on its way."""
+
+
+@frozen
+class ProductTile:
+    """``rows`` x ``columns`` sums of a program, from panels ``depth`` deep."""
+
+    rows: int
+    columns: int
+    depth: int
+    warps: int
+    stages: int
+    precision: Precision
+    dtype: str
+
+    def resident(self, gpu: Gpu) -> int:
+        """Programs that share a multiprocessor, 0 where none fits."""
+        panel = (self.rows + self.columns) * self.depth * ITEM_SIZE[self.dtype]
+        return resident(gpu, self.warps, panel * self.stages, self._registers(gpu))
+
+    def _registers(self, gpu: Gpu) -> int:
+        threads = self.warps * gpu.threads_per_warp
+        sums = self.rows * self.columns / threads
+        on_vectors = on_vector_units(self.precision, self.dtype)
+        operands = (self.rows + self.columns) * min(self.depth, 16) / threads if on_vectors else 0
+        return math.ceil(sums + operands) + _OTHER_REGISTERS
+
+    def computed_us(self, gpu: Gpu, programs: int, depth: int) -> float:
+        """Microseconds of the arithmetic of so many programs whose sums have ``depth`` terms."""
+        held = max(self.resident(gpu), 1)
+        rounds = math.ceil(programs / (gpu.multiprocessors * held))
+        at_once = min(held, math.ceil(programs / gpu.multiprocessors))
+        rate = self._rate(gpu) / gpu.multiprocessors
+        tile = 2 * self.rows * self.columns * depth / rate
+        latency = depth / self.depth * STEP_US / self.stages
+        return rounds * max(tile * at_once, latency)
+
+    def _rate(self, gpu: Gpu) -> float:
+        """Operations a microsecond of the whole GPU: small tiles load more than they compute with."""
+        shape = self.rows * self.columns / (self.rows + self.columns)
+        enough = 32 if on_vector_units(self.precision, self.dtype) else 64
+        return product_rate(gpu, self.precision, self.dtype) * min(1.0, shape / enough)

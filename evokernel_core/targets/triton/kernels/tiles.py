@@ -1,0 +1,78 @@
+"""Schedules of kernels that memory limits: a tile of lines and columns to a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated
+
+from attrs import frozen
+
+from evokernel_core.compiler.schedule import Range, Scaled, Schedule
+from evokernel_core.compiler.shapes.sizes import Extent, product
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.expressions import next_power_of_2
+from evokernel_core.targets.triton.kernels.occupancy import busy_share, streamed_us
+
+MOST_ELEMENTS = 1 << 14
+"""Of a tile: more do not fit the registers of 16 warps with what is computed from them."""
+_IN_THREAD = 8
+"""Elements of a tile to a thread that hide the way to memory."""
+_INT32 = (1 << 31) - 1
+
+
+@frozen
+class TileSchedule(Schedule):
+    """``lines`` x ``columns`` elements of a program at a time."""
+
+    lines: Annotated[int, Range(1, 4096, power_of_two=True), Scaled("double lines", "halve lines")]
+    columns: Annotated[int, Range(1, 8192, power_of_two=True), Scaled("double columns", "halve columns")]
+    warps: Annotated[int, Range(1, 16, power_of_two=True), Scaled("double warps", "halve warps")] = 4
+
+    @property
+    def elements(self) -> int:
+        """Of a tile."""
+        return self.lines * self.columns
+
+
+def why_not(problem: object, schedule: TileSchedule, sizes: object, gpu: Gpu) -> str | None:
+    """Why a schedule makes no kernel."""
+    if schedule.elements > MOST_ELEMENTS:
+        return f"A tile has more than {MOST_ELEMENTS} elements."
+    if schedule.elements > 64 * schedule.warps * gpu.threads_per_warp:
+        return "A tile has more elements than the registers of its threads hold."
+    return None
+
+
+def shapes(lines: int, columns: int, gpu: Gpu) -> Iterator[tuple[int, int, int]]:
+    """Lines, columns and warps of tiles no larger than what there is: neighbours along a column first, as
+    memory brings them together."""
+    for warps in (1, 2, 4, 8):
+        elements = warps * gpu.threads_per_warp * _IN_THREAD
+        for most in (elements, elements // 2, 128, 32):
+            width = min(next_power_of_2(columns), most)
+            height = min(next_power_of_2(lines), max(1, elements // width))
+            yield height, width, warps
+
+
+def tiled_us(gpu: Gpu, nbytes: float, programs: int, warps: int, instructions: float = 0.0) -> float:
+    """Estimated microseconds of programs that move bytes, and take so many simple instructions in all."""
+    moved = streamed_us(gpu, nbytes, programs, warps)
+    computed = 2 * instructions / gpu.vector_flops / max(busy_share(gpu, programs), 0.01)
+    return max(moved, computed) + gpu.launch_us
+
+
+def covered(size: int, block: int) -> int:
+    """Blocks that cover a size."""
+    return math.ceil(size / block)
+
+
+def wide(*extents: Extent) -> str:
+    """The cast that numbers up to a product of extents take: none where 32 bits hold them for sure."""
+    most = product(extents).constant
+    return "" if most is not None and most <= _INT32 else ".to(tl.int64)"
+
+
+def in_all(first: str, second: str) -> str:
+    """A product as launch records write it."""
+    return f"{first} * {second}"
