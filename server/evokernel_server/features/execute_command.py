@@ -63,7 +63,7 @@ async def generate(server: Host, given: Arguments) -> Answer:
 
 async def generate_in(server: Host, given: Arguments) -> Answer:
     """Chooses a target for all that follows, and generates the kernel for the same code in it. A client that
-    keeps settings hears of the choice by the answer's ``target``."""
+    keeps settings hears of the choice by the answer's ``target``, and of the region by its ``regionId``."""
     document, target = _document(server, given), _text(given, "target")
     region = document.region(_text(given, "regionId"))
     if region is None:
@@ -76,7 +76,7 @@ async def generate_in(server: Host, given: Arguments) -> Answer:
         raise Refused(_("No kernel can be written in {target} for this code.", target=target))
     best = min(now, key=lambda tracked: abs(_length(tracked.extent) - _length(where)))
     answer = await server.kernels.generate(document.uri, best.region.id)
-    return {**answer, "target": target}
+    return {**answer, "target": target, "regionId": best.region.id}
 
 
 def _length(extent: Extent) -> int:
