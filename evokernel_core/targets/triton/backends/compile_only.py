@@ -15,7 +15,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.targets.triton.backends.compiled import CompiledLaunch
-from evokernel_core.targets.triton.backends.compiler import BuiltTriton, Compiler, triton_version
+from evokernel_core.targets.triton.backends.compiler import BuiltTriton, TritonCompiler, triton_version
 from evokernel_core.verifier.sandbox import Level
 
 
@@ -24,14 +24,14 @@ class CompileBackend:
     """``verifier.base.CompilesOnly``, for the author's GPU."""
 
     author: KernelAuthor
-    compiler: Compiler
+    compiler: TritonCompiler
     name: str
     latency_source: LatencySource = LatencySource.MODELLED
     samples: bool = False
     confinement: str = str(Level.LIMITS)
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltTriton:
-        """As ``Compiler.build``."""
+        """As ``TritonCompiler.build``."""
         return self.compiler.build(task, source)
 
     def facts(self, built: BuiltTriton) -> Sentence:
@@ -61,4 +61,5 @@ def open_compiler(author: KernelAuthor, python: str) -> CompileBackend:
     """The backend with the Triton of an interpreter, "" for the one that runs this; one that has none is said
     when the first kernel is compiled."""
     gpu, version = gpu_of(author.device), triton_version(python or sys.executable)
-    return CompileBackend(author, Compiler(gpu, python), f"triton {version or 'compiler'} for {gpu.name}")
+    name = f"triton {version or 'compiler'} for {gpu.name}"
+    return CompileBackend(author, TritonCompiler(gpu, python), name)
