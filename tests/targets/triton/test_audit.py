@@ -3,6 +3,8 @@ passes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 
@@ -11,12 +13,14 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.targets.triton.audit import allowed, audit
 from evokernel_core.targets.triton.kernels.helpers import HELPERS
 from evokernel_core.targets.triton.kernels.text import kernel_text
-from evokernel_core.targets.triton.launch import LaunchRecord, Scratch
+from evokernel_core.targets.triton.launch import LaunchRecord, Scratch, View, read_launches
 from evokernel_core.targets.triton.source import HEADER, KERNEL, LAUNCH, triton_source
 from tests.targets.triton.written import (
     PARTIAL,
     SOFTMAX,
     SOFTMAX_LAUNCH,
+    library_source,
+    library_task,
     product_source,
     product_task,
     softmax_source,
@@ -39,7 +43,7 @@ def _with_line(line: str) -> str:
 
 def test_what_people_write_passes() -> None:
     kernels = [(softmax_task(), softmax_source()), (total_task(), total_source())]
-    kernels += [(product_task(), product_source())]
+    kernels += [(product_task(), product_source()), (library_task(), library_source())]
     for task, source in kernels:
         result = audit(task, source)
         assert result.status is GateStatus.PASSED, result.feedback
@@ -239,7 +243,7 @@ LAUNCH_ROWS = [
     ({"symbols": ("s0",)}, "the task has"),
     ({"symbols": ("s1", "s0")}, "the task has"),
     ({"scalars": ("eps",)}, "the task has"),
-    ({"launches": ()}, "has no launch"),
+    ({"launches": ()}, "launches no kernel"),
     ({"requires": ("s0 < 2",)}, "declines the sizes"),
     ({"requires": ("s7 < 2",)}, "no number over the sizes"),
     ({"scratch": (Scratch("other", "float8", "s0"),)}, "has the dtype 'float8'"),
@@ -279,6 +283,29 @@ def test_a_record_that_does_not_fit_is_refused(record: LaunchRecord, words: str)
     result = audit(softmax_task(), triton_source(HEADER + SOFTMAX, record, Strategy("model")))
     assert result.status is GateStatus.FAILED and result.code == "audit-launch"
     assert words in result.feedback and result.feedback.startswith(LAUNCH)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"op": "aten.bmm.default"}, "none of the task's operations"),
+        ({"op": "aten.relu.default"}, "none of the task's operations"),
+        ({"op": "os.system"}, "none of the task's operations"),
+        ({"result": "a"}, "a tensor that the record does not have"),
+        ({"result": "other"}, "a tensor that the record does not have"),
+        ({"arguments": (View("other", ("s0",), ("1",)),)}, "a tensor that the record does not have"),
+        ({"arguments": (View("a", ("s0",), ("s9",)),)}, "no number over the sizes"),
+        ({"arguments": (View("a", ("s0",), ("1", "1")),)}, "no shape of its strides"),
+        ({"arguments": (View("a", ("s0",), ("0 - 1",)),)}, "no shape of its strides"),
+        ({"shape": ("s9",)}, "no number over the sizes"),
+    ],
+)
+def test_a_library_call_that_does_not_fit_is_refused(changed: dict[str, Any], words: str) -> None:
+    record = read_launches(library_source().files[LAUNCH])
+    call, launch = record.launches
+    record = evolve(record, launches=(evolve(call, **changed), launch))
+    result = audit(library_task(), triton_source(library_source().files[KERNEL], record, Strategy("model")))
+    assert result.code == "audit-launch" and words in result.feedback
 
 
 def test_what_is_no_record_is_refused() -> None:

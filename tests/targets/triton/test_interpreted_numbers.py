@@ -150,6 +150,8 @@ TABLE: dict[str, Callable[[Array, Array, Array], Array]] = {
     "tl.sigmoid(x)": lambda x, y, z: 1 / (1 + np.exp(-np.float64(x))),
     "tl.fma(x, z, 1.0)": lambda x, y, z: np.float64(x) * np.float64(z) + 1,
     "tl.rsqrt(tl.abs(x) + 1.0)": lambda x, y, z: 1 / np.sqrt(np.abs(np.float64(x)) + 1),
+    "x.shape[0] * row + one * row - (x.shape[0] - row)": lambda x, y, z: _all(34 * np.arange(PROGRAMS) - 32),
+    "tl.cdiv(one, 16) * row < one + row": lambda x, y, z: np.ones_like(x),
     "chosen(x, row)": lambda x, y, z: np.where(np.arange(PROGRAMS)[:, None] == 1, x * np.float64(2), x),
     "x if row == 1 else z": lambda x, y, z: np.where(np.arange(PROGRAMS)[:, None] == 1, x, z),
 }  # fmt: skip
@@ -186,7 +188,7 @@ def chosen(value, row):
 
 
 def _text() -> str:
-    lines = ["@triton.jit", "def table(first, second, third, output, WIDTH: tl.constexpr):"]
+    lines = ["@triton.jit", "def table(first, second, third, output, one, WIDTH: tl.constexpr):"]
     lines += ["    row = tl.program_id(0)", "    place = row * WIDTH + tl.arange(0, WIDTH)"]
     lines += [
         "    x = tl.load(first + place)",
@@ -207,7 +209,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[Array, Arra
     x, y, z = (g.input(name, shape) for name in ("first", "second", "third"))
     made = g.call("made_up.default", x, y, z, shape=(len(TABLE), *shape), dtype="float64")
     task = g.task(made)
-    launch = Launch("table", (str(PROGRAMS),), ("first", "second", "third", "output"), {"WIDTH": str(WIDTH)})
+    launch = Launch(
+        "table", (str(PROGRAMS),), ("first", "second", "third", "output", "1"), {"WIDTH": str(WIDTH)}
+    )
     record = LaunchRecord(("first", "second", "third"), ("output",), (launch,))
     backend = InterpreterBackend(author_for("nvidia_h200", "triton"))
     folder = tmp_path_factory.mktemp("table")

@@ -30,6 +30,8 @@ from tests.targets.triton.written import (
     SOFTMAX,
     SOFTMAX_LAUNCH,
     TOTAL,
+    library_source,
+    library_task,
     product_source,
     product_task,
     softmax_source,
@@ -83,6 +85,7 @@ def _failure(verdict: Verdict) -> tuple[str, str]:
         (softmax_task(rows=24, columns=70), softmax_source()),
         (total_task(rows=12, columns=90), total_source()),
         (product_task("bfloat16", 40, 34, 50), product_source()),
+        (library_task(), library_source()),
     ],
 )
 def test_a_right_kernel_is_verified(verifier: LocalVerifier, task: KernelTask, kernel: KernelSource) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.triton.launch import Launch, LaunchRecord, Scratch
+from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, Scratch, View
 from evokernel_core.targets.triton.source import HEADER, triton_source
 from tests.ascendc.conftest import GraphBuilder
 
@@ -108,3 +108,31 @@ def total_source(text: str = TOTAL) -> KernelSource:
 def product_source(text: str = PRODUCT) -> KernelSource:
     """A tile of the result a program."""
     return source(text, LaunchRecord(("a", "b"), ("output",), (PRODUCT_LAUNCH,), ("s0", "s1", "s2")))
+
+
+SCALED = """
+@triton.jit
+def scaled(between, output, count, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(between + place, mask=place < count, other=0.0)
+    tl.store(output + place, tl.maximum(values, 0.0, propagate_nan=tl.PropagateNan.ALL), mask=place < count)
+"""
+
+
+def library_task() -> KernelTask:
+    """A product and what a kernel does with it."""
+    g = GraphBuilder()
+    a, b = g.input("a", ("s0", "s1")), g.input("b", ("s1", "s2"))
+    made = g.call("mm.default", a, b, shape=("s0", "s2"))
+    return g.task(g.call("relu.default", made, shape=("s0", "s2")), symbols={"s0": 30, "s1": 20, "s2": 17})
+
+
+def library_source() -> KernelSource:
+    """A library's product into scratch, and a kernel behind it."""
+    operands = (View("a", ("s0", "s1"), ("s1", "1")), View("b", ("s1", "s2"), ("s2", "1")))
+    stages = (
+        LibraryCall("aten.mm.default", operands, "between", ("s0", "s2")),
+        Launch("scaled", ("cdiv(s0 * s2, 128)",), ("between", "output", "s0 * s2"), {"BLOCK": "128"}),
+    )
+    between = (Scratch("between", "float32", "s0 * s2"),)
+    return source(SCALED, LaunchRecord(("a", "b"), ("output",), stages, ("s0", "s1", "s2"), scratch=between))

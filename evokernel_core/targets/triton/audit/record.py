@@ -46,10 +46,10 @@ def _check_names(task: KernelTask, record: LaunchRecord) -> Iterator[Problem]:
     inputs, scalars, outputs = tensor_names(task)
     symbols = tuple(symbol.name for symbol in task.symbols)
     for what, given, right in (
-        ("inputs", record.inputs, inputs),
-        ("scalars", record.scalars, scalars),
-        ("outputs", record.outputs, outputs),
-        ("symbols", record.symbols, symbols),
+        (Sentence("inputs"), record.inputs, inputs),
+        (Sentence("scalars"), record.scalars, scalars),
+        (Sentence("outputs"), record.outputs, outputs),
+        (Sentence("symbols"), record.symbols, symbols),
     ):
         if given != right:
             yield of_record(

@@ -37,6 +37,7 @@ from evokernel_core.targets.triton.launch import LaunchRecord, read_launches
 from evokernel_core.targets.triton.source import KERNEL, LAUNCH
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
+from evokernel_core.verifier.gates.cases import total_products
 
 GIB = 1024**3
 ADDRESS_SPACE = 6 * GIB
@@ -209,9 +210,17 @@ class InterpreterBackend:
             code = hazard.code if hazard else str(execution.status)
             raise CandidateError(code, "{what}", what=hazard.message if hazard else execution.message)
         told = answer.head["counts"]
-        grids = [launch["grid"] for launch in head["launches"]]
+        grids = [launch.get("grid", (1, 1, 1)) for launch in head["launches"]]
         works = [counted(one, x * y * z) for one, (x, y, z) in zip(told, grids, strict=True)]
-        return estimated(self._gpu, works, {**call.nbytes, **scratch})
+        estimate = estimated(self._gpu, works, {**call.nbytes, **scratch})
+        return (
+            estimate.with_libraries(self._library_us(built, call)) if built.record.library_calls else estimate
+        )
+
+    def _library_us(self, built: Interpreted, call: Call) -> float:
+        """Microseconds of what libraries compute: at most all products of the task, at the device's rate."""
+        dtype = call.dtypes[built.record.inputs[0]]
+        return self._gpu.product_us(total_products(built.task, call.sizes), dtype)
 
 
 class _Process:

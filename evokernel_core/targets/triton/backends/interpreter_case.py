@@ -13,7 +13,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.triton.expressions import evaluate
 from evokernel_core.targets.triton.kernels.text import DTYPES
-from evokernel_core.targets.triton.launch import Launch, LaunchRecord, sizes_of
+from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, View, sizes_of
 
 
 @frozen
@@ -33,20 +33,20 @@ class Call:
         """``given``: the inputs whose elements come with the frame, in order; ``sample``: as in cases.py."""
         return {
             "tensors": self._tensors(given, is_counted=bool(sample)),
-            "launches": [self._launch(launch) for launch in self.record.launches],
+            "launches": [self._stage(stage) for stage in self.record.launches],
             "repeat": repeat,
             "sample": sample,
         }
 
     def programs(self) -> int:
         """Of all launches."""
-        return sum(math.prod(launch.programs(self.sizes)) for launch in self.record.launches)
+        return sum(math.prod(launch.programs(self.sizes)) for launch in self.record.kernels)
 
     def words(self) -> tuple[int, ...]:
         """The numbers that the record chose for the sizes, as a tiling has them."""
         return tuple(
             number
-            for launch in self.record.launches
+            for launch in self.record.kernels
             for number in (*launch.constants_at(self.sizes).values(), *launch.programs(self.sizes))
         )
 
@@ -68,6 +68,23 @@ class Call:
             count = max(elements[one.name], 0)
             tensors.append(_tensor(one.name, one.dtype, count, "scratch", is_counted or one.zeroed, False))
         return tensors
+
+    def _stage(self, stage: Launch | LibraryCall) -> dict[str, Any]:
+        return self._launch(stage) if isinstance(stage, Launch) else self._call(stage)
+
+    def _call(self, call: LibraryCall) -> dict[str, Any]:
+        tensors = self.record.tensors()
+        return {
+            "op": call.op,
+            "arguments": [
+                ("tensor", tensors.index(one.tensor), *one.at(self.sizes))
+                if isinstance(one, View)
+                else ("value", one)
+                for one in call.arguments
+            ],
+            "result": tensors.index(call.result),
+            "shape": [evaluate(text, self.sizes) for text in call.shape],
+        }
 
     def _launch(self, launch: Launch) -> dict[str, Any]:
         return {

@@ -71,6 +71,12 @@ class Estimate:
     pipes: tuple[tuple[str, float], ...]
     programs: int
 
+    def with_libraries(self, us: float) -> Estimate:
+        """The same with the products that libraries compute beside the launches."""
+        pipes = dict(self.pipes)
+        pipes["products"] += us
+        return Estimate(self.us + us, tuple(pipes.items()), self.programs)
+
     @property
     def bottleneck(self) -> Sentence:
         """What takes the most of them, in words."""

@@ -69,11 +69,16 @@ RULES: Mapping[str, MemoryRule] = {
 }
 """By the names that the process gives them (``interpreted/memory.py``, ``interpreted/cases.py``)."""
 _WORDS = (str, int, float)
+_VERBS = {"loads": Sentence("loads"), "stores": Sentence("stores")}
 
 
 def hazard_of(told: Mapping[str, Any]) -> Hazard:
     """The hazard of a broken rule. Raises KeyError for a rule that is not known."""
     rule, line = RULES[told["rule"]], int(told["line"])
-    values = {str(name): value for name, value in told["values"].items() if isinstance(value, _WORDS)}
+    values = {
+        str(name): _VERBS.get(str(value), value)
+        for name, value in told["values"].items()
+        if isinstance(value, _WORDS)
+    }
     message = Sentence(str(rule.template), **values)
     return Hazard(rule.code, Severity.ERROR, message, KERNEL if line else "", line)

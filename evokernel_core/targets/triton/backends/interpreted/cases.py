@@ -17,8 +17,8 @@ def run_case(
 
     ``head``: ``tensors`` with name, dtype, elements, role, whether they are zeros, and whether their elements
     are among the ``blobs``; ``launches`` with kernel, grid, arguments (``["tensor", place]`` or
-    ``["number", value]``) and constants; ``repeat``; ``sample``, how many programs of each launch run at
-    most, 0 for all of them."""
+    ``["number", value]``) and constants, or an operation (library.py); ``repeat``; ``sample``, how many
+    programs of each launch run at most, 0 for all of them."""
     first: list[Any] = []
     answer: dict[str, Any] = {"status": "ok", "hazards": []}
     for run in range(head["repeat"]):
@@ -53,9 +53,16 @@ def _launched(
     run: int,
     sample: int,
 ) -> dict[str, Any]:
-    """Runs a launch; gives what it did, and how many of its programs ran."""
-    arguments = [tensors[value] if kind == "tensor" else value for kind, value in launch["arguments"]]
+    """Runs a launch, or what a library computes in its place; gives what it did, and how many of its programs
+    ran. Where programs are only counted, libraries are not called."""
     memory.counts = Counts()
+    if "op" in launch:
+        if not sample:
+            from .library import call
+
+            call(memory, tensors, launch)
+        return {**memory.counts.data(), "ran": 1}
+    arguments = [tensors[value] if kind == "tensor" else value for kind, value in launch["arguments"]]
     ran = kernels.launch(
         launch["kernel"], launch["grid"], arguments, launch["constants"], order=run % 2, sample=sample
     )

@@ -214,9 +214,26 @@ class Front:
         tl.tensor.reduce, tl.tensor.associative_scan = self.reduce, self.scan
         tl.tensor.T = property(tl.trans)
         tl.tensor.__bool__ = lambda value: True
+        for name in _OPERATORS:
+            setattr(tl.constexpr, name, _of_constants(getattr(tl.constexpr, name)))
         interpreter.InterpretedFunction.__call__ = lambda jitted, *args, **named: self.function(jitted)(
             *args, **named
         )
+
+
+_OPERATORS = tuple(
+    f"__{name}__"
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
+) + tuple(f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
+
+
+def _of_constants(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator of constants that leaves values of programs to theirs."""
+
+    def applied(left: Any, right: Any) -> Any:
+        return NotImplemented if isinstance(right, tl.tensor) else operator(left, right)
+
+    return applied
 
 
 def _plain(value: Any) -> Any:

@@ -115,7 +115,7 @@ class JitFunctions:
             return tl.tensor(Handle(np.array([argument], np.float32), tl.float32), tl.float32)
         if isinstance(argument, int):
             if argument == 1:
-                return tl.constexpr(1)
+                return 1
             dtype, kind = (tl.int32, np.int32) if -(1 << 31) <= argument < 1 << 31 else (tl.int64, np.int64)
             return tl.tensor(Handle(np.array([argument], kind), dtype), dtype)
         pointer = tl.pointer_type(POINTERS[argument.dtype])
