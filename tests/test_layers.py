@@ -148,7 +148,7 @@ def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
 
 
 FLOORS = (
-    *("source", "ir", "lowering", "legalization", "rewrites"),
+    *("language", "source", "ir", "lowering", "legalization", "rewrites"),
     *("kernels", "fusion", "print", "programs", "neighbours"),
     *("audit", "backends", "target", "author", "knowledge", "first_run", "toolchain"),
 )

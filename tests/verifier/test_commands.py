@@ -99,6 +99,8 @@ def test_doctor_finds_everything_here() -> None:
         "memory",
         "verifier",
         "sandbox",
+        "triton",
+        "cuda",
         "extras",
     ]
     assert all(check["ok"] for check in report["checks"])
