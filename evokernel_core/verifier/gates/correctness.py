@@ -108,7 +108,7 @@ def check(  # noqa: PLR0913 - whom and what it asks
         if failure is not None:
             return Checked(failure, shapes, witness)
     full = at_full_size(task, judges, shapes, thorough=thorough)
-    failed = full.failed or far_beyond(task, judges) or beyond_32_bits(task, judges, thorough=thorough)
+    failed = full.failed or far_beyond(task, judges) or (beyond_32_bits(task, judges) if thorough else None)
     result = failed or passed(tuple(warnings.values()), deviation)
     return Checked(result, shapes, witness, full.words, full.timing)
 

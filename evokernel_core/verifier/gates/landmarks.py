@@ -35,7 +35,7 @@ from evokernel_core.verifier.gates.equations import solutions
 from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
 
 SMALL_CASES, MANY_SYMBOLS = 13, 3
-"""Cases about sizes; of tasks of so many symbols those of decks alone, of which fewer leave some symbol out."""
+"""Cases about sizes; of tasks of so many symbols all are of decks, of which fewer leave some symbol out."""
 UNUSUAL_CASES = 3
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
@@ -210,7 +210,7 @@ def small_cases(
     others = [*_equal(task, numbers), *_long(task, numbers), *islice(light, UNUSUAL_CASES)]
     count = SMALL_CASES - (len(others) if len(task.symbols) < MANY_SYMBOLS else 0)
     plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers, count)]
-    plans += [(sizes, "normal") for sizes in others]
+    plans += [(dict(sizes), "normal") for sizes in others]
     return tuple(
         CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), how, 1, _is_beyond(task, sizes))
         for sizes, how in plans
