@@ -34,7 +34,7 @@ from evokernel_core.verifier.gates.cases import (
 from evokernel_core.verifier.gates.equations import solutions
 from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
 
-SMALL_CASES, MANY_SYMBOLS = 13, 3
+SMALL_CASES, MANY_SYMBOLS = 14, 3
 """Cases about sizes; of tasks of so many symbols all are of decks, of which fewer leave some symbol out."""
 UNUSUAL_CASES = 3
 """Cases of sizes at which the host code decides as it rarely does."""
