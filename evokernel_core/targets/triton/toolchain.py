@@ -22,9 +22,9 @@ def _interpreter(author: KernelAuthor, python: str) -> Any:
 
 
 def _cuda(author: KernelAuthor, python: str) -> Any:
-    from evokernel_core.targets.triton.backends.cuda import CudaBackend
+    from evokernel_core.targets.triton.backends.cuda import open_cuda
 
-    return CudaBackend(author, python)
+    return open_cuda(author, python)
 
 
 BACKENDS: Mapping[str, Callable[[KernelAuthor, str], Any]] = {"interpreter": _interpreter, "cuda": _cuda}

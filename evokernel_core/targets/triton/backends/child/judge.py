@@ -66,8 +66,8 @@ class Judge:
             system.stage()
             system.go()
             self._device.wait()
-            seen = {name: system.arena.tensor(name).clone() for name in outputs}
-            unwritten = {name: system.arena.poisoned(name) for name in outputs}
+            seen = {name: system.tensor(name).clone() for name in outputs}
+            unwritten = {name: system.unwritten(name) for name in outputs}
             if turn:
                 hazards += _compared(first, seen, unwritten)
             else:
@@ -83,10 +83,11 @@ class Judge:
     def _system(
         self, request: Mapping[str, Any], masters: dict[str, Any], numbers: random.Random
     ) -> CubinSystem:
-        launches = Launches(self._modules, request["call"])
+        launches = Launches(self._modules, request["call"], self._device.torch)
         outputs = {one["name"]: one["bytes"] for one in request["outputs"]}
         inputs = {name: master.numel() for name, master in masters.items()}
         sizes = {**inputs, **outputs, **request["scratch"], **launches.scratch()}
+        sizes = {name: nbytes for name, nbytes in sizes.items() if name not in launches.made()}
         arena = Arena(self._device.torch, self._device.name, sizes, numbers)
         return CubinSystem(self._device, launches, arena, masters, tuple(outputs))
 

@@ -188,21 +188,31 @@ class CubinSystem:
     ) -> None:
         self._device, self._launches, self.arena = device, launches, arena
         self._masters, self._outputs = masters, tuple(outputs)
-        self._call: Callable[[], None] = lambda: None
+        self._call: Any = None
         self._runs = 0
         self.digests: list[list[Any]] = []
 
     def stage(self) -> None:
+        self._call = None
         self.arena.restart(self._runs, self._masters)
         self._runs += 1
-        addresses = self.arena.addresses()
-        self._call = self._launches.prepare(addresses, self.arena.sizes, self._device.stream())
+        self._call = self._launches.prepare(self.arena, self._device.stream())
 
     def go(self) -> None:
         self._call()
 
     def finish(self) -> None:
-        self.digests.append([self.arena.digest(name) for name in self._outputs])
+        self.digests.append([self.arena.digest(self.tensor(name)) for name in self._outputs])
+
+    def tensor(self, name: str) -> Any:
+        """The bytes of a tensor after a run."""
+        return self._call.results.tensor(name)
+
+    def unwritten(self, name: str) -> Any:
+        """Which bytes of a tensor are as they were before the run; none of what a library made."""
+        if name in self._call.results.names:
+            return self._device.torch.zeros_like(self.tensor(name), dtype=self._device.torch.bool)
+        return self.arena.poisoned(name)
 
     def changed_runs(self) -> int:
         """How many of the runs had other results than the first; the digests are forgotten."""
