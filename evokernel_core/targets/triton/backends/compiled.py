@@ -122,9 +122,7 @@ def _called(call: LibraryCall, operands: Operands) -> dict[str, Any]:
     """A library's operation, with its tensors as they lie in memory."""
     return {
         "op": call.op,
-        "arguments": [
-            _viewed(one, operands) if isinstance(one, View) else one for one in call.arguments
-        ],
+        "arguments": [_viewed(one, operands) if isinstance(one, View) else one for one in call.arguments],
         "result": call.result,
         "shape": [evaluate(text, operands.sizes) for text in call.shape],
     }

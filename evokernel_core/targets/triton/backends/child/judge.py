@@ -160,7 +160,8 @@ def _opened() -> tuple[Judge | None, dict[str, Any]]:
     return Judge(Cuda(torch), driver, lambda: Clock(torch, monitor)), {"ready": conditions}
 
 
-def _failed(error: BaseException) -> dict[str, Any]:
+def failed(error: BaseException) -> dict[str, Any]:
+    """An answer that says what went wrong, and whether the process is of no use any more."""
     code = error.code if isinstance(error, DriverError) else 0
     memory = type(error).__name__ == "OutOfMemoryError"
     broken = code in NO_CONTEXT_LEFT or (isinstance(error, RuntimeError) and not memory)
@@ -189,7 +190,7 @@ def main(arguments: list[str]) -> None:
         try:
             answer = judge.answer(json.loads(requests.get()))
         except Exception as error:
-            answer = _failed(error)
+            answer = failed(error)
         print(json.dumps(answer), file=answers)
         if answer.get("broken"):
             answers.flush()

@@ -31,7 +31,7 @@ class Modules:
 
 
 class Launches:
-    """What one call of a candidate does: memory to be zeroed, then launches and calls of libraries in turn."""
+    """What one call of a candidate does: memory to be zeroed, then launches and library calls in turn."""
 
     def __init__(self, modules: Modules, call: Mapping[str, Any], torch: Any) -> None:
         """``call``: ``{"launches": [...], "zeroed": [names]}``. Raises DriverError, and ValueError for a
@@ -59,19 +59,22 @@ class Launches:
         return frozenset(launch["result"] for launch, _ in self._stages if "op" in launch)
 
     def prepare(self, memory: Any, stream: int) -> PreparedCall:
-        """The call with tensors as they lie in ``memory``: ``addresses()``, ``sizes`` and ``tensor(name)``."""
+        """The call with tensors as ``memory`` has them: ``addresses()``, ``sizes``, ``tensor(name)``."""
         addresses: dict[str, int] = memory.addresses()
         results = Results(memory, self.made(), self._torch)
-        steps: list[Callable[[], None]] = []
-        for name in self._zeroed:
-            if name in addresses:
-                steps.append(_zeroing(self._driver, addresses[name], memory.sizes[name], stream))
+        steps: list[Callable[[], None]] = [
+            _zeroing(self._driver, addresses[name], memory.sizes[name], stream)
+            for name in self._zeroed
+            if name in addresses
+        ]
         for place, (launch, stage) in enumerate(self._stages):
             if "op" in launch:
                 steps.append(_calling(stage, results))
                 continue
             values = [
-                results.address(value) if value in results.names else value_of(kind, addresses[value])
+                results.address(value)
+                if value in results.names
+                else value_of(kind, addresses[value])
                 if kind.startswith("*")
                 else value_of(kind, value)
                 for kind, value in launch["values"]

@@ -68,7 +68,7 @@ class Clock:
         self.readings = []
         watched = {len(systems) * turn // READINGS for turn in range(READINGS)}
         torch.cuda.synchronize()
-        with _profile() as profiler:
+        with profile() as profiler:
             for place, (system, (begin, end)) in enumerate(zip(systems, pairs, strict=True)):
                 system.stage()
                 self._flush.zero_()
@@ -89,7 +89,8 @@ class Clock:
         return make(enable_timing=True), make(enable_timing=True)
 
 
-def _profile() -> Any:
+def profile() -> Any:
+    """Of the device alone; the context in which it is on."""
     profiler: Any = importlib.import_module("torch.profiler")
     return profiler.profile(activities=[profiler.ProfilerActivity.CUDA])
 
@@ -160,8 +161,16 @@ def is_first(place: int) -> bool:
 class TorchSystem:
     """A function of tensors, with fresh copies of its inputs at other addresses in each run."""
 
-    def __init__(self, torch: Any, function: Callable[..., Any], inputs: Sequence[Any], seed: int) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        function: Callable[..., Any],
+        inputs: Sequence[Any],
+        seed: int,
+        device: str = "cuda",
+    ) -> None:
         self._torch, self._function, self._masters = torch, function, tuple(inputs)
+        self._device = device
         self._numbers = random.Random(seed)
         self._held: Any = None
         self._inputs: tuple[Any, ...] = ()
@@ -170,7 +179,7 @@ class TorchSystem:
     def stage(self) -> None:
         self.result, self._inputs, self._held = None, (), None
         room = self._numbers.randrange(1, 64) << 21
-        self._held = self._torch.empty(room, dtype=self._torch.uint8, device="cuda")
+        self._held = self._torch.empty(room, dtype=self._torch.uint8, device=self._device)
         self._inputs = tuple(one.clone() if hasattr(one, "clone") else one for one in self._masters)
 
     def go(self) -> None:
