@@ -107,6 +107,8 @@ def _of_ours(
 ) -> dict[str, Any]:
     """Whether a row is edited, decided on one session, and how fast it is on the other. A problem whose
     inputs were drawn outside the timed part is never edited."""
+    if OURS not in decision["times"]:
+        return _of_slow(about, figure)
     decided, seen = _ratios(decision["times"]), _ratios(figure["times"])
     if not decided:
         return {}
@@ -121,6 +123,20 @@ def _of_ours(
         "speed_up": round(seen[fastest].value, 4),
         "best_of": fastest,
         "shortcut": seen[fastest].value > SHORTCUT,
+    }
+
+
+def _of_slow(about: Mapping[str, Any], figure: Mapping[str, Any]) -> dict[str, Any]:
+    """How fast ours is where it is so much slower than PyTorch that it was timed alone: ratios of medians."""
+    medians = {one: statistics.median(us) for one, us in figure["times"].items()}
+    ratios = {one: round(medians[one] / medians[OURS], 5) for one in (EAGER, COMPILE) if one in medians}
+    fastest = min(ratios, key=ratios.__getitem__)
+    return {
+        "own_share": round(_own(about, figure), 3),
+        "interval": {one: [ratio, None, None] for one, ratio in ratios.items()},
+        "speed_up": ratios[fastest],
+        "best_of": fastest,
+        "shortcut": False,
     }
 
 

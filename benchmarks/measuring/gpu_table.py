@@ -1,4 +1,4 @@
-"""What rows of docs/results/h200.jsonl come to: geometric means beside numbers of edited rows, and a table."""
+"""What rows of docs/results/h200.jsonl come to: geometric means beside numbers of edits, and a table."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _problem_line(row: Row, rows: Sequence[Row]) -> str:
     ratio = ""
     if row["interval"]:
         value, low, high = row["interval"][row["best_of"]]
-        ratio = f"{value:.3f} ({low:.3f} to {high:.3f})"
+        ratio = f"{value:.3f}" + (f" ({low:.3f} to {high:.3f})" if low is not None else "")
     said = ["yes" if row["right"] else "no", "yes" if row["edited"] else "no"]
     ends = ["" if row[name] is None else f"{row[name]:.2f}" for name in ("own_share", "roofline")]
     cells = [f"{row['level']}, {row['problem']}", row["class"].replace("_", " "), *us, ratio, *said, *ends]

@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from attrs import frozen
 
 from benchmarks.measuring.room import Room
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.family import Family
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
@@ -26,6 +28,9 @@ from evokernel_core.targets import author_for
 from evokernel_core.targets.triton.backends.compiled import call_of, operands_of
 from evokernel_core.targets.triton.backends.compiler import TritonCompiler
 from evokernel_core.targets.triton.backends.gpu_process import JudgeLost, JudgeProcess
+from evokernel_core.targets.triton.launch import read_launches, tensor_names
+from evokernel_core.targets.triton.source import LAUNCH
+from evokernel_core.targets.triton.target import Triton
 
 HERE = Path(__file__).parent
 _WARM_SECONDS = 240.0
@@ -90,12 +95,21 @@ class Setting:
         return [self.python or sys.executable, str(HERE / script), *arguments]
 
 
+@frozen
+class WithoutLibraries(Triton):
+    """The target with kernels of its own alone."""
+
+    def families(self) -> Sequence[Family]:
+        return tuple(family for family in super().families() if family.name != "library")
+
+
 class Preparer:
     """Makes problems ready, in a process of its own, with another beside it that has torch."""
 
     def __init__(self, setting: Setting, room: Room) -> None:
         self._setting, self._room = setting, room
         self._author: KernelAuthor = author_for(setting.device, "triton")
+        self._without_libraries = KernelAuthor(WithoutLibraries(), self._author.device)
         self._warm: JudgeProcess | None = None
 
     def prepared(self, problem: Problem) -> dict[str, Any]:
@@ -137,11 +151,19 @@ class Preparer:
                 self._warm = None
                 return {"warm": f"lost: {error.said}"[:300], "scalars": []}
 
+    def _draft(self, task: KernelTask) -> KernelSource:
+        """The first draft; where the author would leave all to libraries, that without them. Raises
+        EvoKernelError."""
+        source = self._author.plan(task).write()
+        if read_launches(source.files[LAUNCH]).kernels:
+            return source
+        return self._without_libraries.plan(task).write()
+
     def _ours(self, task: KernelTask, scalars: tuple[float, ...]) -> Mapping[str, Any]:
         """The call of our first draft and its scratch. Raises EvoKernelError."""
         gpu = self._author.device
         assert isinstance(gpu, Gpu)
-        source = self._author.plan(task).write()
+        source = self._draft(task)
         refused = self._author.target.audit(task, source)
         if refused.status is not GateStatus.PASSED:
             raise ValueError(f"audit: {refused.feedback}")
@@ -170,8 +192,6 @@ def _inputs(task: KernelTask) -> list[dict[str, Any]]:
 
 
 def _outputs(task: KernelTask) -> list[dict[str, Any]]:
-    from evokernel_core.targets.triton.launch import tensor_names
-
     names = tensor_names(task)[2]
     return [
         {

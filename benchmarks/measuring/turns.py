@@ -24,6 +24,8 @@ CYCLES_A_US = 2000
 """At the least as many as a GPU of today has."""
 _MOST_LEAD = 10_000_000
 WARM_UPS = 3
+_WARM_SECONDS = 0.5
+"""After which nothing more is warmed up, two runs at the least."""
 FEWEST, MOST = 20, 100
 """Rounds of a session."""
 
@@ -66,6 +68,8 @@ class Turns:
             turn.system.finish()
             self._torch.cuda.synchronize()
             rounds.append(time.perf_counter() - first)
+            if len(rounds) > 1 and sum(rounds) > _WARM_SECONDS:
+                break
         turn.wall_us = 1e6 * min(walls[1:])
         turn.round_us = 1e6 * min(rounds[1:])
         turn.lead = min(max(LEAD_CYCLES, int(1.5e6 * min(hosts[1:]) * CYCLES_A_US)), _MOST_LEAD)
