@@ -58,14 +58,14 @@ class Problem:
 
 
 def problems_of(suite: Path, tasks: Path, levels: list[int]) -> list[Problem]:
-    """Those of a suite's levels whose task is known, by number."""
+    """Those of a suite's levels whose task is known, in the order of the levels, by number."""
     known = [
         Problem(level, file.stem, file, tasks / f"level{level}-{file.stem}.json")
         for level in levels
         for file in (suite / f"level{level}").glob("*.py")
     ]
     chosen = [one for one in known if one.task_file.exists()]
-    return sorted(chosen, key=lambda one: (one.level, one.number))
+    return sorted(chosen, key=lambda one: (levels.index(one.level), one.number))
 
 
 @frozen
