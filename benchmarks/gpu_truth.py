@@ -2,11 +2,14 @@
 
     python benchmarks/gpu_truth.py --json OUT [--sessions 40] [--pairs 200] [--us 10,100,1000]
                                    [--only probe,self,planted,hacks]
+    python benchmarks/gpu_truth.py --record OUT [OUT ...]
+    python benchmarks/gpu_truth.py --md docs/results/gpu_truth.json
 
 ``self_covered``: of so many sessions, whose interval of the ratio of a kernel to itself holds 1.00;
 ``half_width``: the median of half an interval's width; ``planted_found``: sessions whose interval lies above
 1.00 for a kernel that does 3 % of its blocks twice; ``hacks_caught`` of ``hacks``: tricks that were refused,
-seen through, or gained nothing. Needs a CUDA device, torch and triton.
+seen through, or gained nothing. Needs a CUDA device, torch and triton. ``--record`` writes what the page needs
+of runs, of each part the last that has it, as docs/results/gpu_truth.json; ``--md`` writes the page beside it.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,7 @@ from attrs import asdict, frozen
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.measuring.gpu_truth_page import SHARED, page, recorded, summary
 from benchmarks.measuring.hacks import HACKS, Hack
 from benchmarks.measuring.kernels import BYTES, REPEATED, affine_kernel, affine_task
 from evokernel_core.compiler.author import KernelAuthor
@@ -36,7 +41,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.hardware.gpu.gpu import load_gpu
 from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU
 from evokernel_core.targets.triton.backends.cuda import CudaBackend, Measured, open_cuda
-from evokernel_core.targets.triton.backends.intervals import Ratio
+from evokernel_core.targets.triton.backends.intervals import bootstrapped, resolved
 from evokernel_core.verifier.base import Case, Execution, RunStatus, TimingRequest
 
 SMALL, ODD = 10_000, 300_001
@@ -44,15 +49,23 @@ SMALL, ODD = 10_000, 300_001
 GAIN = 1.01
 """What a trick may seem to gain: no more than the interval of a good measurement is wide."""
 TOLERANCE = 1e-5
+RECORDED = Path(__file__).parents[1] / "docs" / "results" / "gpu_truth.json"
 PARTS = ("probe", "self", "planted", "hacks")
 
 
 def main() -> int:
     arguments = _arguments()
+    if arguments.record:
+        RECORDED.write_text(recorded([json.loads(path.read_text()) for path in arguments.record]))
+    if arguments.md:
+        arguments.md.with_suffix(".md").write_text(page(json.loads(arguments.md.read_text())))
+    if arguments.record or arguments.md:
+        return 0
     gpu = load_gpu(arguments.gpu)
     backend = open_cuda(KernelAuthor(None, gpu), arguments.python)  # type: ignore[arg-type]  # writes nothing
     wanted = {int(us): int(int(us) * gpu.memory_bytes_us / BYTES) for us in arguments.us.split(",")}
-    result: dict[str, Any] = {"conditions": backend.conditions, "seconds": {}}
+    dated = datetime.now(UTC).isoformat(timespec="seconds")
+    result: dict[str, Any] = {"conditions": backend.conditions, "date": dated, "seconds": {}}
     for part in arguments.only.split(","):
         began = time.monotonic()
         try:
@@ -74,6 +87,8 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--record", type=Path, nargs="+", metavar="OUT")
+    parser.add_argument("--md", type=Path, metavar="JSON")
     parser.add_argument("--sessions", type=int, default=40)
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--us", default="10,100,1000")
@@ -91,18 +106,21 @@ class Session:
     """One comparison of two kernels."""
 
     us: int
-    ratio: Ratio
     first: Measured
     second: Measured
 
     def row(self, *, whole: bool) -> dict[str, Any]:
         """As JSON; with every run's times where it is asked for whole."""
+        pairs = bootstrapped(self.first.span_us, self.second.span_us)
+        ratio = resolved(pairs)
         row = {
             "us": self.us,
+            "memory": SHARED,
             "median_us": round(self.first.us, 3),
-            "ratio": self.ratio.value,
-            "low": self.ratio.low,
-            "high": self.ratio.high,
+            "ratio": ratio.value,
+            "low": ratio.low,
+            "high": ratio.high,
+            "bootstrap": [pairs.low, pairs.high],
             "how": self.first.how,
             "kernels": dict(self.first.kernels),
             "readings": list(self.first.readings),
@@ -122,7 +140,8 @@ def _sessions(
         for _ in range(arguments.sessions):
             if time.monotonic() > arguments.end:
                 return
-            yield Session(us, *backend.compared(first, second, request, arguments.pairs))
+            _, one, other = backend.compared(first, second, request, arguments.pairs)
+            yield Session(us, one, other)
 
 
 def compare_with_itself(
@@ -235,34 +254,6 @@ def _outcome(backend: CudaBackend, honest: Any, built: Any, elements: int) -> tu
     except EvoKernelError as error:
         return f"when timed: {error}", 0.0
     return "not seen", ratio.value
-
-
-def summary(result: dict[str, Any]) -> dict[str, Any]:
-    """The figures of the issue, by microseconds where they have them."""
-    told: dict[str, Any] = {}
-    own, planted = (
-        rows if isinstance(rows := result.get(part), list) else [] for part in ("self", "planted")
-    )
-    for us in sorted({row["us"] for row in [*own, *planted]}):
-        here = [row for row in own if row["us"] == us]
-        slower = [row for row in planted if row["us"] == us]
-        if here:
-            told.setdefault("self_covered", {})[us] = _count(
-                here, lambda row: row["low"] <= 1.0 <= row["high"]
-            )
-            widths = [(row["high"] - row["low"]) / 2 for row in here]
-            told.setdefault("half_width", {})[us] = round(float(np.median(widths)), 5)
-        if slower:
-            told.setdefault("planted_found", {})[us] = _count(slower, lambda row: row["low"] > 1.0)
-    tricks = result.get("hacks")
-    if isinstance(tricks, list):
-        told["hacks"] = len(tricks)
-        told["hacks_caught"] = sum(row["caught"] for row in tricks)
-    return told
-
-
-def _count(rows: Sequence[dict[str, Any]], test: Callable[[dict[str, Any]], bool]) -> str:
-    return f"{sum(map(test, rows))} of {len(rows)}"
 
 
 _PARTS = {

@@ -24,6 +24,10 @@ class FakeDriver:
         self.failing = failing
         self.launched: list[tuple[int, int, int]] = []
 
+    def add(self, name: str, kernel: Kernel) -> None:
+        """One more kernel."""
+        self._kernels.append((name, kernel))
+
     def cuModuleLoadData(self, module: Any, cubin: bytes) -> int:
         names = [name for name, _ in self._kernels]
         module._obj.value = 1 + names.index(cubin.decode())

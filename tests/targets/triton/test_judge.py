@@ -12,7 +12,7 @@ import pytest
 
 from evokernel_core.targets.triton.backends.child.arena import GUARD, SPREAD, needed, places
 from evokernel_core.targets.triton.backends.child.driver import Driver
-from evokernel_core.targets.triton.backends.child.judge import Judge
+from evokernel_core.targets.triton.backends.child.judge import WARM_UPS, Judge
 from evokernel_core.targets.triton.backends.child.timing import (
     Times,
     abba,
@@ -130,10 +130,12 @@ def judge(driver: FakeDriver) -> Judge:
     return Judge(Cpu(), Driver(driver), FakeClock)
 
 
-def call(folder: Path, kernel: str, grid: Grid = (4, 1, 1), zeroed: tuple[str, ...] = ()) -> dict[str, Any]:
-    (folder / "k.cubin").write_text(kernel)
+def call(
+    folder: Path, kernel: str, grid: Grid = (4, 1, 1), zeroed: tuple[str, ...] = (), cubin: str = "k"
+) -> dict[str, Any]:
+    (folder / f"{cubin}.cubin").write_text(kernel)
     launch = {
-        "cubin": str(folder / "k.cubin"), "function": kernel, "shared_bytes": 0, "warps": 4, "clusters": 1,
+        "cubin": str(folder / f"{cubin}.cubin"), "function": kernel, "shared_bytes": 0, "warps": 4, "clusters": 1,
         "cooperative": False, "scratch_bytes": 0, "profile_bytes": 0, "grid": grid,
         "values": [["*fp32", "x"], ["*fp32", "y"], ["*fp32", "kept"], ["i32", COUNT]],
     }  # fmt: skip
@@ -249,6 +251,29 @@ def test_pairs_are_told_apart(judge: Judge, tmp_path: Path) -> None:
     answer = judge.answer(request(tmp_path, "double", op="measure", systems=systems, runs=20))
     assert [len(one["span_us"]) for one in answer["times"]] == [20, 20]
     assert answer["strays"] == [None, None]
+
+
+def test_pairs_have_the_same_memory_in_turn(judge: Judge, driver: FakeDriver, tmp_path: Path) -> None:
+    where: list[tuple[int, int]] = []
+
+    def seen(grid: Grid, given: Arguments) -> None:
+        double(grid, given)
+        where.append((given.floats(0, 1).ctypes.data, given.floats(1, 1).ctypes.data))
+
+    driver.add("seen", seen)
+    systems = 2 * [{"call": call(tmp_path, "seen"), "scratch": {"kept": 4 * COUNT}}]
+    judge.answer(request(tmp_path, "seen", op="measure", systems=systems, runs=20))
+    pairs = list(zip(where[::2], where[1::2], strict=True))
+    assert len(pairs) == WARM_UPS + 20 + 1
+    assert all(first == second for first, second in pairs)
+    assert len(set(pairs)) > 20
+
+
+def test_a_stray_is_seen_though_the_other_kernel_ran_last(judge: Judge, tmp_path: Path) -> None:
+    calls = [call(tmp_path, "beyond", cubin="a"), call(tmp_path, "double", cubin="b")]
+    systems = [{"call": one, "scratch": {"kept": 4 * COUNT}} for one in calls]
+    answer = judge.answer(request(tmp_path, "double", op="measure", systems=systems, runs=20))
+    assert answer["strays"] == ["around y", None] and answer["changed"] == [0, 0]
 
 
 @pytest.fixture(params=range(20))

@@ -50,10 +50,22 @@ def places(sizes: Mapping[str, int], numbers: random.Random) -> dict[str, int]:
 class Arena:
     """A block on the device for tensors by name."""
 
-    def __init__(self, torch: Any, device: str, sizes: Mapping[str, int], numbers: random.Random) -> None:
-        """Raises torch's OutOfMemoryError."""
+    def __init__(
+        self,
+        torch: Any,
+        device: str,
+        sizes: Mapping[str, int],
+        numbers: random.Random,
+        block: Any = None,
+    ) -> None:
+        """``block``: at least as many bytes as are needed, which others use in turn; None for one of its own.
+        Raises torch's OutOfMemoryError."""
         self._torch, self.sizes, self._numbers = torch, dict(sizes), numbers
-        self._block = torch.empty(needed(sizes), dtype=torch.uint8, device=device)
+        self._block = (
+            torch.empty(needed(sizes), dtype=torch.uint8, device=device)
+            if block is None
+            else block[: needed(sizes)]
+        )
         self._poison = POISONS[0]
         self._placed: dict[str, int] = {}
         self._weights = _weights(torch, device, numbers)

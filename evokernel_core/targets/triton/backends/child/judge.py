@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import state
-from .arena import Arena
+from .arena import Arena, needed
 from .device import Cuda
 from .driver import NO_CONTEXT_LEFT, Driver, DriverError
 from .launching import Launches, Modules
@@ -84,21 +84,40 @@ class Judge:
         self, request: Mapping[str, Any], masters: dict[str, Any], numbers: random.Random
     ) -> CubinSystem:
         launches = Launches(self._modules, request["call"], self._device.torch)
-        outputs = {one["name"]: one["bytes"] for one in request["outputs"]}
-        inputs = {name: master.numel() for name, master in masters.items()}
-        sizes = {**inputs, **outputs, **request["scratch"], **launches.scratch()}
-        sizes = {name: nbytes for name, nbytes in sizes.items() if name not in launches.made()}
+        sizes = _sizes(launches, request, masters)
         arena = Arena(self._device.torch, self._device.name, sizes, numbers)
-        return CubinSystem(self._device, launches, arena, masters, tuple(outputs))
+        return CubinSystem(self._device, launches, arena, masters, _outputs(request))
+
+    def _in_turn(
+        self, request: Mapping[str, Any], masters: dict[str, Any], numbers: random.Random
+    ) -> list[CubinSystem]:
+        """Systems that take turns in the same memory, and in each pair of runs at the same places: where
+        memory lies on the device makes runs up to a thousandth slower, in all of a session's runs alike."""
+        torch, seed = self._device.torch, numbers.getrandbits(64)
+        calls = [Launches(self._modules, one["call"], torch) for one in request["systems"]]
+        sizes = [
+            _sizes(call, {**request, **one}, masters)
+            for call, one in zip(calls, request["systems"], strict=True)
+        ]
+        block = torch.empty(max(map(needed, sizes)), dtype=torch.uint8, device=self._device.name)
+        arenas = [Arena(torch, self._device.name, one, random.Random(seed), block) for one in sizes]
+        return [
+            CubinSystem(self._device, call, arena, masters, _outputs(request))
+            for call, arena in zip(calls, arenas, strict=True)
+        ]
+
+    def _stray(self, system: CubinSystem) -> str | None:
+        """What one more run does beside its outputs; others have used the memory since its last."""
+        system.stage()
+        system.go()
+        self._device.wait()
+        return system.strays()
 
     def _measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
         numbers = random.Random(request["seed"])
         masters = {one["name"]: drawn(self._device, one, request["seed"] + place)
                    for place, one in enumerate(request["inputs"])}  # fmt: skip
-        systems = [
-            self._system({**request, **one}, masters, random.Random(numbers.getrandbits(64)))
-            for one in request["systems"]
-        ]
+        systems = self._in_turn(request, masters, numbers)
         if self._clock is None:
             self._clock = self._make_clock()
         runs = request["runs"]
@@ -113,8 +132,20 @@ class Judge:
             "times": [times.data(side) for side in sides],
             "readings": self._clock.readings,
             "changed": [system.changed_runs() for system in systems],
-            "strays": [system.strays() for system in systems],
+            "strays": [self._stray(system) for system in systems],
         }
+
+
+def _sizes(launches: Launches, request: Mapping[str, Any], masters: Mapping[str, Any]) -> dict[str, int]:
+    """Bytes of all tensors of a call but those that libraries make."""
+    inputs = {name: master.numel() for name, master in masters.items()}
+    outputs = {one["name"]: one["bytes"] for one in request["outputs"]}
+    sizes = {**inputs, **outputs, **request["scratch"], **launches.scratch()}
+    return {name: nbytes for name, nbytes in sizes.items() if name not in launches.made()}
+
+
+def _outputs(request: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(one["name"] for one in request["outputs"])
 
 
 def _once(system: CubinSystem) -> None:
