@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.measuring.gpu_rows import rows_of
+from benchmarks.measuring.gpu_rows import rows_of, ruled
 from benchmarks.measuring.gpu_table import merged, summary, table
 from benchmarks.measuring.problems import Problem, Setting, context, prepare, problems_of, start
 from benchmarks.measuring.room import Room
@@ -95,6 +95,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def _commit() -> str:
+    """The commit of the tree, which a copy without git has in a file."""
+    if (ROOT / "COMMIT").exists():
+        return (ROOT / "COMMIT").read_text().strip()
     done = subprocess.run(
         ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -103,7 +106,10 @@ def _commit() -> str:
 
 def _earlier(path: Path) -> dict[str, Any]:
     empty: dict[str, Any] = {"conditions": [], "rows": [], "left_out": {}, "summary": {}}
-    return {**empty, **json.loads(path.read_text())} if path.exists() else empty
+    if not path.exists():
+        return empty
+    earlier = {**empty, **json.loads(path.read_text())}
+    return {**earlier, "rows": [ruled(row) for row in earlier["rows"]]}
 
 
 class Run:
@@ -218,9 +224,14 @@ def merge(paths: Sequence[Path]) -> int:
     rows = merged(old, [row for result in results for row in result["rows"]])
     left_out = {key: why for result in results for key, why in result["left_out"].items()}
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (RESULTS / "h200.md").write_text(table(rows, left_out))
+    (RESULTS / "h200.md").write_text(table(rows, left_out, _truth()))
     print(json.dumps(summary(rows), indent=1))
     return 0
+
+
+def _truth() -> dict[str, Any] | None:
+    file = RESULTS / "gpu_truth.json"
+    return json.loads(file.read_text()) if file.exists() else None
 
 
 if __name__ == "__main__":

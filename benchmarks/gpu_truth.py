@@ -8,8 +8,8 @@
 ``self_covered``: of so many sessions, whose interval of the ratio of a kernel to itself holds 1.00;
 ``half_width``: the median of half an interval's width; ``planted_found``: sessions whose interval lies above
 1.00 for a kernel that does 3 % of its blocks twice; ``hacks_caught`` of ``hacks``: tricks that were refused,
-seen through, or gained nothing. Needs a CUDA device, torch and triton. ``--record`` writes what the page needs
-of runs, of each part the last that has it, as docs/results/gpu_truth.json; ``--md`` writes the page beside it.
+seen through, or gained nothing. Needs a CUDA device, torch and triton. ``--record`` writes what the page
+needs of runs as docs/results/gpu_truth.json; ``--md`` writes the page beside it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evokernel_core.targets.triton.backends.intervals import Ratio, ratio_of
+from evokernel_core.targets.triton.backends.intervals import RESOLUTION, Ratio, ratio_of, resolved
 
 AS_LEFT, STRICT = "as_left", "strict"
 OURS, EAGER, COMPILE = "ours", "eager", "compile"
@@ -16,6 +16,8 @@ MOST_ERROR = 1e-4
 """Of float32 without TF32, in units of the reference's root mean square."""
 SHORTCUT = 15.0
 """More than so many times as fast is a shortcut in algebra, and stands apart."""
+UNCHANGED = 1.0
+"""The speed-up of a file that is not edited."""
 
 
 def rows_of(
@@ -66,7 +68,9 @@ def _said(
         "device_us": None if us is None else round(statistics.median(us), 3),
         "wall_us": timed["wall_us"].get(system) if system != OURS else None,
         "interval": None,
+        "resolution": RESOLUTION,
         "speed_up": None,
+        "draft_over_best": None,
         "roofline": None,
         "shortcut": None,
         "how": figure["how"],
@@ -75,12 +79,36 @@ def _said(
     if us:
         row["roofline"] = round(about["roofline_us"] / statistics.median(us), 4)
     if system == OURS:
-        row["offered"] = row["edited"] = False
+        row["offered"], row["edited"], row["speed_up"] = False, False, UNCHANGED
         row["changed_runs"] = timed["changed"]
         row["kernels"], row["drawn"] = about.get("kernels", []), answer["drawn"]
         if us and right:
             row |= _of_ours(about, answer, figure, decision)
     return row
+
+
+def ruled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of an earlier run by the rules of today: a file that is not edited has a speed-up of exactly 1.0,
+    and intervals have a resolution."""
+    if "resolution" in row:
+        return dict(row)
+    intervals = row["interval"] and {name: _resolved(one) for name, one in row["interval"].items()}
+    ours = row["system"] == OURS
+    return {
+        **row,
+        "interval": intervals,
+        "resolution": RESOLUTION,
+        "speed_up": UNCHANGED if ours and not row["edited"] else row["speed_up"],
+        "draft_over_best": row["speed_up"],
+    }
+
+
+def _resolved(interval: Sequence[Any]) -> list[Any]:
+    value, low, high = interval
+    if low is None:
+        return list(interval)
+    wide = resolved(Ratio(value, low, high))
+    return [round(one, 4) for one in (wide.value, wide.low, wide.high)]
 
 
 def is_right(errors: Mapping[str, float], system: str, *, exact: bool) -> bool:
@@ -120,7 +148,8 @@ def _of_ours(
         "edited": edited,
         "own_share": round(_own(about, figure), 3),
         "interval": {one: [round(x, 4) for x in (r.value, r.low, r.high)] for one, r in seen.items()},
-        "speed_up": round(seen[fastest].value, 4),
+        "speed_up": round(seen[fastest].value, 4) if edited else UNCHANGED,
+        "draft_over_best": round(seen[fastest].value, 4),
         "best_of": fastest,
         "shortcut": seen[fastest].value > SHORTCUT,
     }
@@ -134,7 +163,7 @@ def _of_slow(about: Mapping[str, Any], figure: Mapping[str, Any]) -> dict[str, A
     return {
         "own_share": round(_own(about, figure), 3),
         "interval": {one: [ratio, None, None] for one, ratio in ratios.items()},
-        "speed_up": ratios[fastest],
+        "draft_over_best": ratios[fastest],
         "best_of": fastest,
         "shortcut": False,
     }

@@ -6,22 +6,25 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.measuring.gpu_rows import AS_LEFT, COMPILE, EAGER, OURS, STRICT
+from benchmarks.measuring.gpu_devices import Measured, devices_table
+from benchmarks.measuring.gpu_rows import AS_LEFT, COMPILE, EAGER, OURS, STRICT, ruled
 
 Row = Mapping[str, Any]
+SIZES = {1: 100, 2: 100, 3: 50}
+"""KernelBench's problems by level."""
 _KIND = ("suite", "level", "problem", "system", "class", "device")
 
 
 def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
     """All rows, the newest of each kind, by level and number."""
-    known = {tuple(row[name] for name in _KIND): row for row in old}
-    for row in sorted(new, key=lambda one: str(one["date"])):
+    known = {tuple(row[name] for name in _KIND): row for row in map(ruled, old)}
+    for row in sorted(map(ruled, new), key=lambda one: str(one["date"])):
         known[tuple(row[name] for name in _KIND)] = row
     return sorted(known.values(), key=_place)
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    return (row["suite"], row["level"], int(str(row["problem"]).split("_")[0]), row["class"], row["system"])
+    return (row["suite"], row["level"], _number(row["problem"]), row["class"], row["system"])
 
 
 def of_class(rows: Iterable[Row], level: int, name: str) -> list[Row]:
@@ -59,12 +62,14 @@ def figures(ours: Sequence[Row]) -> dict[str, Any]:
         "speed_up": _mean([*(row["speed_up"] for row in plain), *[1.0] * (len(ours) - len(edited))]),
         "speed_up_edited": _mean([row["speed_up"] for row in plain]),
         "below_1": sum(_highest(row) < 1.0 for row in edited),
-        "drafts_over_eager": _mean([row["interval"][EAGER][0] for row in drafts if EAGER in row["interval"]]),
-        "drafts_over_compile": _mean(
-            [row["interval"][COMPILE][0] for row in drafts if COMPILE in row["interval"]]
-        ),
-        "drafts_over_best": _mean([row["speed_up"] for row in drafts]),
+        "drafts_over_eager": _over(EAGER, drafts),
+        "drafts_over_compile": _over(COMPILE, drafts),
+        "drafts_over_best": _mean([row["draft_over_best"] for row in drafts]),
     }
+
+
+def _over(system: str, drafts: Sequence[Row]) -> float | None:
+    return _mean([row["interval"][system][0] for row in drafts if system in row["interval"]])
 
 
 def _highest(row: Row) -> float:
@@ -76,12 +81,14 @@ def _mean(values: Sequence[float]) -> float | None:
     return round(math.exp(math.fsum(map(math.log, values)) / len(values)), 4) if values else None
 
 
-def table(rows: Sequence[Row], left_out: Mapping[str, str]) -> str:
-    """The page."""
-    return "\n".join(_lines(rows, left_out)) + "\n"
+def table(rows: Sequence[Row], left_out: Mapping[str, str], truth: Mapping[str, Any] | None) -> str:
+    """The page. ``left_out``: problems that gave no rows, and why; ``truth``: docs/results/gpu_truth.json."""
+    return "\n".join(_lines(rows, left_out, truth)) + "\n"
 
 
-def _lines(rows: Sequence[Row], left_out: Mapping[str, str]) -> Iterator[str]:
+def _lines(
+    rows: Sequence[Row], left_out: Mapping[str, str], truth: Mapping[str, Any] | None
+) -> Iterator[str]:
     yield "# First drafts on a GPU"
     yield ""
     for device in sorted({(row["device"], row["torch"], row["triton"], row["driver"]) for row in rows}):
@@ -89,10 +96,16 @@ def _lines(rows: Sequence[Row], left_out: Mapping[str, str]) -> Iterator[str]:
     dates = sorted({str(row["date"])[:10] for row in rows})
     yield f"Dates: {', '.join(dates)}. Written by `python benchmarks/gpu.py --merge` from h200.jsonl."
     yield ""
+    yield "## What was measured on which device"
+    yield ""
+    yield from devices_table(_measured(rows), truth)
+    yield ""
+    yield "## By level"
+    yield ""
     yield (
         "Speed-ups are geometric means of the faster of eager and torch.compile over ours, of device time "
         "with a cold L2, by rounds in which all systems take turns. A row is edited where ours is faster by "
-        "its 95 % interval in one session; its figure comes from a second. Rows without an edit count as "
+        "its 95 % interval in one session; its figure comes from a second. Rows without an edit are exactly "
         "1.0. *As left*: PyTorch's flags as it sets them (convolutions in TF32); *strict*: without TF32. "
         "Shortcuts are more than 15 times as fast and stand apart."
     )
@@ -103,7 +116,7 @@ def _lines(rows: Sequence[Row], left_out: Mapping[str, str]) -> Iterator[str]:
         words = [one[key] for key in ("problems", "right", "edited", "speed_up", "speed_up_edited")]
         words += [one[key] for key in ("below_1", "shortcuts", "drafts_over_eager", "drafts_over_compile")]
         cells = " | ".join("" if word is None else str(word) for word in [*words, one["drafts_over_best"]])
-        yield f"| {name.replace('_', ' ')} | {cells} |"
+        yield f"| {name.replace('level', 'level ').replace('_', ' ')} | {cells} |"
     yield ""
     yield "## Problems"
     yield ""
@@ -120,11 +133,70 @@ def _lines(rows: Sequence[Row], left_out: Mapping[str, str]) -> Iterator[str]:
         yield from (
             f"- level {row['level']} {row['problem']} ({row['class']}): {row['why']}" for row in wrong
         )
-    if left_out:
+    missing = _missing(rows, left_out)
+    if missing:
         yield ""
         yield "## Missing"
         yield ""
-        yield from (f"- {key}: {why}" for key, why in sorted(left_out.items()))
+        yield from missing
+
+
+def _measured(rows: Sequence[Row]) -> list[Measured]:
+    """What the rows say of each device, level and class."""
+    result = []
+    for device in sorted({str(row["device"]) for row in rows}):
+        here = [row for row in rows if row["device"] == device]
+        for name, one in summary(here).items():
+            level, kind = name.split()
+            if one["problems"]:
+                words = (
+                    f"{one['right']} right; {_times(one['drafts_over_eager'])} eager, "
+                    f"{_times(one['drafts_over_compile'])} torch.compile, {_times(one['drafts_over_best'])} the "
+                    f"faster of both; {one['edited']} edited, {_times(one['speed_up'])} over all"
+                )
+                what = (
+                    f"first drafts, KernelBench {level.replace('level', 'level ')}, {kind.replace('_', ' ')}"
+                )
+                total = SIZES.get(int(level.removeprefix("level")), 0)
+                result.append(Measured(what, device, f"{one['problems']} of {total} problems", words))
+    return result
+
+
+def _times(value: float | None) -> str:
+    return "no" if value is None else f"{value:.2f}x"
+
+
+def _missing(rows: Sequence[Row], left_out: Mapping[str, str]) -> list[str]:
+    """Lines on problems without rows: those that were tried, with why, and the numbers of all others."""
+    known = {(row["level"], _number(row["problem"])) for row in rows}
+    tried = {key: why for key, why in left_out.items() if _level_and_number(key) not in known}
+    lines = [f"- {key}: {why}" for key, why in sorted(tried.items())]
+    known |= {_level_and_number(key) for key in tried}
+    for level, size in SIZES.items():
+        numbers = [number for number in range(1, size + 1) if (level, number) not in known]
+        if numbers:
+            lines.append(f"- level {level}, not run: {', '.join(_spans(numbers))}")
+    return lines
+
+
+def _number(problem: str) -> int:
+    return int(problem.split("_")[0])
+
+
+def _level_and_number(key: str) -> tuple[int, int]:
+    level, problem = key.removeprefix("level").split("/", 1)
+    return int(level), _number(problem)
+
+
+def _spans(numbers: Sequence[int]) -> list[str]:
+    """Rising numbers, neighbours as ``first to last``."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return [str(first) if first == last else f"{first} to {last}" for first, last in spans]
 
 
 def _problem_line(row: Row, rows: Sequence[Row]) -> str:

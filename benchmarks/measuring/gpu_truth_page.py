@@ -147,6 +147,14 @@ def _session_line(us: int, memory: str, result: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def page_figures(result: Mapping[str, Any], memory: str) -> str:
+    """How many sessions of one kind of memory hold 1.00, and how many find the slower kernel, in words."""
+    own, planted = ([row for row in result[part] if row["memory"] == memory] for part in ("self", "planted"))
+    held = _count(own, lambda row: _resolved(row).holds(1.0))
+    seen = _count(planted, lambda row: _resolved(row).low > 1.0)
+    return f"{held} intervals of a kernel beside itself hold 1.00; 3 % more work is found in {seen}"
+
+
 def _resolved(row: Row) -> Ratio:
     return resolved(Ratio(row["ratio"], *row["bootstrap"]))
 

@@ -135,8 +135,8 @@ def call(
 ) -> dict[str, Any]:
     (folder / f"{cubin}.cubin").write_text(kernel)
     launch = {
-        "cubin": str(folder / f"{cubin}.cubin"), "function": kernel, "shared_bytes": 0, "warps": 4, "clusters": 1,
-        "cooperative": False, "scratch_bytes": 0, "profile_bytes": 0, "grid": grid,
+        "cubin": str(folder / f"{cubin}.cubin"), "function": kernel, "shared_bytes": 0, "warps": 4,
+        "clusters": 1, "cooperative": False, "scratch_bytes": 0, "profile_bytes": 0, "grid": grid,
         "values": [["*fp32", "x"], ["*fp32", "y"], ["*fp32", "kept"], ["i32", COUNT]],
     }  # fmt: skip
     return {"launches": [launch], "zeroed": zeroed}
