@@ -1,4 +1,4 @@
-"""What benchmarks/gpu.py and gpu_truth.py make of figures: rows, means, tables, and turns on a made-up GPU."""
+"""What benchmarks/gpu.py and gpu_truth.py make of figures: rows, means, tables; turns on a made-up GPU."""
 
 from __future__ import annotations
 

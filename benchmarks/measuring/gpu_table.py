@@ -151,8 +151,8 @@ def _measured(rows: Sequence[Row]) -> list[Measured]:
             if one["problems"]:
                 words = (
                     f"{one['right']} right; {_times(one['drafts_over_eager'])} eager, "
-                    f"{_times(one['drafts_over_compile'])} torch.compile, {_times(one['drafts_over_best'])} the "
-                    f"faster of both; {one['edited']} edited, {_times(one['speed_up'])} over all"
+                    f"{_times(one['drafts_over_compile'])} torch.compile, {_times(one['drafts_over_best'])} "
+                    f"the faster of both; {one['edited']} edited, {_times(one['speed_up'])} over all"
                 )
                 what = (
                     f"first drafts, KernelBench {level.replace('level', 'level ')}, {kind.replace('_', ' ')}"
@@ -180,7 +180,7 @@ def _missing(rows: Sequence[Row], left_out: Mapping[str, str]) -> list[str]:
 
 
 def _number(problem: str) -> int:
-    return int(problem.split("_")[0])
+    return int(problem.split("_", maxsplit=1)[0])
 
 
 def _level_and_number(key: str) -> tuple[int, int]:
