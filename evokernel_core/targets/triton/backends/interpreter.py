@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import PlanError, UsageError
@@ -59,11 +59,14 @@ SAMPLE = 24
 
 @frozen
 class Interpreted:
-    """A kernel whose text and record were read."""
+    """A kernel whose text and record were read. ``is_own``: the text is what the author writes for the strategy.
+    ``counted``: what cases that ran came to, by their sizes."""
 
     task: KernelTask
     source: KernelSource
     record: LaunchRecord
+    is_own: bool
+    counted: dict[tuple[int, ...], Estimate] = field(factory=dict, eq=False)
 
 
 class InterpreterBackend:
@@ -110,7 +113,7 @@ class InterpreterBackend:
             raise CandidateError("launch", "{file}: {why}", file=LAUNCH, why=error) from error
         if unknown:
             raise CandidateError("dtype", "Triton has no {dtypes}.", dtypes=", ".join(unknown))
-        return Interpreted(task, source, record)
+        return Interpreted(task, source, record, self._is_own(task, source))
 
     def execute(self, built: Interpreted, case: Case) -> Execution:
         """Runs a case with the rules of memory."""
@@ -130,7 +133,15 @@ class InterpreterBackend:
                 return Execution(RunStatus.ERROR, Sentence("The outputs have other sizes than the task's."))
             for path, blob in zip(case.outputs, answer.blobs, strict=True):
                 path.write_bytes(blob)
+            return evolve(execution, tiling=words, us=self._witnessed_us(built, call, head, answer))
         return evolve(execution, tiling=words)
+
+    def _witnessed_us(self, built: Interpreted, call: Call, head: dict[str, Any], answer: Answer) -> float:
+        """Of a text that is not ours, at other sizes than the file's: what it did for each element there is held
+        against what it does at full size."""
+        estimate = self._estimate(built, call, head, answer)
+        built.counted[tuple(call.sizes.values())] = estimate
+        return 0.0 if built.is_own or call.sizes == built.task.sizes else estimate.us
 
     def execute_in_turn(self, built: Interpreted, cases: Sequence[Case]) -> tuple[Execution, ...]:
         """Runs cases in the same process up to the first that fails; so does ``execute``, one call each."""
@@ -180,24 +191,29 @@ class InterpreterBackend:
             estimate = self._counted(built, call, request)
         except UsageError as error:
             raise CandidateError("launch", "{file}: {why}", file=LAUNCH, why=error) from error
-        own_us = self._own_us(built, call.sizes)
+        if built.is_own:
+            us = self._own_us(built, call.sizes)
+            return Timing(us, estimate.programs, estimate.pipes, estimate.bottleneck)
         least = moved_us(built.task, self._gpu) if call.sizes == built.task.sizes else 0.0
-        us = max(estimate.us, least) if own_us is None else own_us
-        return Timing(us, estimate.programs, estimate.pipes, estimate.bottleneck)
+        us = max(estimate.us, least)
+        return Timing(us, estimate.programs, estimate.pipes, estimate.bottleneck, work=estimate.work)
 
-    def _own_us(self, built: Interpreted, sizes: Mapping[str, int]) -> float | None:
-        """The author's estimate where the text is what it writes for the strategy, None elsewhere."""
-        task, source = built.task, built.source
+    def _is_own(self, task: KernelTask, source: KernelSource) -> bool:
         try:
-            if self.author.write(task, source.strategy).files != source.files:
-                return None
-            sized = evolve(task, symbols=tuple(evolve(s, size=sizes[s.name]) for s in task.symbols))
-            return self.author.estimate_us(sized, source.strategy)
+            return self.author.write(task, source.strategy).files == source.files
         except PlanError:
-            return None
+            return False
+
+    def _own_us(self, built: Interpreted, sizes: Mapping[str, int]) -> float:
+        """The author's estimate at other sizes."""
+        symbols = tuple(evolve(symbol, size=sizes[symbol.name]) for symbol in built.task.symbols)
+        return self.author.estimate_us(evolve(built.task, symbols=symbols), built.source.strategy)
 
     def _counted(self, built: Interpreted, call: Call, request: TimingRequest) -> Estimate:
-        """An estimate from some programs of each launch, on zeros and the indices that the request has."""
+        """An estimate from a case that ran at the sizes, else from some programs of each launch, on zeros and
+        the indices that the request has."""
+        if (known := built.counted.get(tuple(call.sizes.values()))) is not None:
+            return known
         indices = dict(request.indices)
         given = [name for place, name in enumerate(built.record.inputs) if place in indices]
         blobs = [indices[place] for place in sorted(indices)]
@@ -209,10 +225,13 @@ class InterpreterBackend:
             hazard = execution.hazards[0] if execution.hazards else None
             code = hazard.code if hazard else str(execution.status)
             raise CandidateError(code, "{what}", what=hazard.message if hazard else execution.message)
+        return self._estimate(built, call, head, answer)
+
+    def _estimate(self, built: Interpreted, call: Call, head: dict[str, Any], answer: Answer) -> Estimate:
         told = answer.head["counts"]
         grids = [launch.get("grid", (1, 1, 1)) for launch in head["launches"]]
         works = [counted(one, x * y * z) for one, (x, y, z) in zip(told, grids, strict=True)]
-        estimate = estimated(self._gpu, works, {**call.nbytes, **scratch})
+        estimate = estimated(self._gpu, works, {**call.nbytes, **call.scratch_bytes()})
         return (
             estimate.with_libraries(self._library_us(built, call)) if built.record.library_calls else estimate
         )
