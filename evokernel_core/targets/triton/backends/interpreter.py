@@ -59,8 +59,8 @@ SAMPLE = 24
 
 @frozen
 class Interpreted:
-    """A kernel whose text and record were read. ``is_own``: the text is what the author writes for the strategy.
-    ``counted``: what cases that ran came to, by their sizes."""
+    """A kernel whose text and record were read. ``is_own``: the text is what the author writes for the
+    strategy. ``counted``: what cases that ran came to, by their sizes."""
 
     task: KernelTask
     source: KernelSource
@@ -137,8 +137,8 @@ class InterpreterBackend:
         return evolve(execution, tiling=words)
 
     def _witnessed_us(self, built: Interpreted, call: Call, head: dict[str, Any], answer: Answer) -> float:
-        """Of a text that is not ours, at other sizes than the file's: what it did for each element there is held
-        against what it does at full size."""
+        """Of a text that is not ours, at other sizes than the file's: what it did for each element there is
+        held against what it does at full size."""
         estimate = self._estimate(built, call, head, answer)
         built.counted[tuple(call.sizes.values())] = estimate
         return 0.0 if built.is_own or call.sizes == built.task.sizes else estimate.us
