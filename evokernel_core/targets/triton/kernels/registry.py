@@ -14,6 +14,7 @@ from evokernel_core.targets.triton.kernels.matmul import matmul_family
 from evokernel_core.targets.triton.kernels.pooling import pooling_family
 from evokernel_core.targets.triton.kernels.scan import scan_family
 from evokernel_core.targets.triton.kernels.scatter import scatter_family
+from evokernel_core.targets.triton.kernels.tril import tril_family
 
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     pooling_family.FAMILY,
     convolution_family.FAMILY,
     layout_family.FAMILY,
+    tril_family.FAMILY,
     argmax_family.FAMILY,
     gather_family.FAMILY,
     scan_family.FAMILY,

@@ -53,7 +53,7 @@ def _cost_us(problem: ArgReduction, schedule: ArgmaxSchedule, sizes: Mapping[str
     return tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * outer * padded)
 
 
-class _Printer:
+class _ArgmaxPrinter:
     def __init__(self, problem: ArgReduction, schedule: ArgmaxSchedule, name: str) -> None:
         self.problem, self.schedule, self.function = problem, schedule, JitFunction(name)
         self.in_rows = problem.lanes.is_one
@@ -138,7 +138,7 @@ class _Printer:
 
 
 def _text(problem: ArgReduction, schedule: ArgmaxSchedule, task: KernelTask, name: str) -> TritonKernel:
-    return _Printer(problem, schedule, name).text(output_names(task))
+    return _ArgmaxPrinter(problem, schedule, name).text(output_names(task))
 
 
 FAMILY = GpuFamily(

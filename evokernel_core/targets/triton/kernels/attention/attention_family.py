@@ -28,7 +28,7 @@ from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 _LOG2_E = math.log2(math.e)
 
 
-class _Printer:
+class _AttentionPrinter:
     def __init__(self, problem: Attention, schedule: AttentionSchedule, name: str) -> None:
         self.problem, self.schedule, self.function = problem, schedule, JitFunction(name)
         names = ("queries", "keys", "depth", "width")
@@ -167,7 +167,7 @@ def _is_padded(extent: Extent) -> bool:
 
 def _text(problem: Attention, schedule: AttentionSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
-    return _Printer(problem, schedule, name).text(output)
+    return _AttentionPrinter(problem, schedule, name).text(output)
 
 
 FAMILY = GpuFamily(

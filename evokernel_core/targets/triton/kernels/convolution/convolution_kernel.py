@@ -29,7 +29,7 @@ def convolution(
     name: str,
 ) -> TritonKernel:
     """The kernel of a convolution, with what follows it."""
-    printer = _Printer(problem, schedule, JitFunction(name))
+    printer = _ConvolutionPrinter(problem, schedule, JitFunction(name))
     printer.head()
     printer.sums()
     helpers = printer.store(outputs, epilogue)
@@ -40,7 +40,7 @@ def convolution(
     return TritonKernel((function.text(),), (launch,), helpers)
 
 
-class _Printer:
+class _ConvolutionPrinter:
     def __init__(
         self, problem: DirectConvolution, schedule: ConvolutionSchedule, function: JitFunction
     ) -> None:

@@ -114,7 +114,7 @@ def _cost_us(problem: Copies, schedule: LayoutSchedule, sizes: Mapping[str, int]
     return tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * elements)
 
 
-class _Printer:
+class _LayoutPrinter:
     def __init__(self, problem: Copies, schedule: LayoutSchedule, name: str) -> None:
         self.problem, self.schedule, self.function = problem, schedule, JitFunction(name)
         self.boxes = tuple(map(tiled, problem.boxes))
@@ -212,7 +212,7 @@ class _Printer:
 
 def _text(problem: Copies, schedule: LayoutSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
-    return _Printer(problem, schedule, name).text(output)
+    return _LayoutPrinter(problem, schedule, name).text(output)
 
 
 FAMILY = GpuFamily(

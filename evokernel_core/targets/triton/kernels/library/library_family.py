@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from attrs import field, frozen
 
 from evokernel_core.compiler.family import Move
+from evokernel_core.compiler.problems.reading import below_views
 from evokernel_core.compiler.problems.strided import Group, behind_views
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent
+from evokernel_core.compiler.shapes.views import PERMUTATIONS, SAME_ORDER
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
@@ -19,21 +22,24 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.attention import attention_family
+from evokernel_core.targets.triton.kernels.convolution import convolution_family
 from evokernel_core.targets.triton.kernels.function import expression
 from evokernel_core.targets.triton.kernels.library.library_cost import library_us
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
+from evokernel_core.targets.triton.kernels.pooling import pooling_family
 from evokernel_core.targets.triton.kernels.searching import GpuFamily
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.launch import LibraryCall, Literal, View, tensor_names
 from evokernel_core.targets.triton.library import OPERATIONS
 
-_OURS: Mapping[str, GpuFamily[Any, Any]] = {
-    "aten.mm.default": matmul_family.FAMILY,
-    "aten.bmm.default": matmul_family.FAMILY,
-    "aten.scaled_dot_product_attention.default": attention_family.FAMILY,
+_OURS: Mapping[str, tuple[GpuFamily[Any, Any], ...]] = {
+    "aten.mm.default": (matmul_family.FAMILY,),
+    "aten.bmm.default": (matmul_family.FAMILY,),
+    "aten.scaled_dot_product_attention.default": (attention_family.FAMILY,),
+    "aten.convolution.default": (pooling_family.FAMILY, convolution_family.FAMILY),
 }
 """Families of ours that compute the same."""
-_VIEWS = ("aten.t.default", "aten.permute.default", "aten.transpose.int", "aten.view.default")
+_VIEWS = sorted({*PERMUTATIONS, *SAME_ORDER})
 
 
 @frozen
@@ -50,14 +56,8 @@ class LibraryFamily:
     def check(self, task: KernelTask, gpu: Gpu) -> None:
         node = _node(task)
         _call(task, node)
-        ours = _OURS.get(node.op)
-        if ours is None:
-            return
-        try:
-            our_us = ours.estimate_us(task, ours.initial(task, gpu), gpu)
-        except PlanError:
-            return
-        if our_us <= library_us(task, node, gpu):
+        library = library_us(task, node, gpu)
+        if any(_estimate_us(family, task, gpu) <= library for family in _OURS.get(node.op, ())):
             raise PlanError("A kernel of ours is estimated to be as fast as the library.")
 
     def initial(self, task: KernelTask, gpu: Gpu) -> Strategy:
@@ -91,11 +91,17 @@ def _node(task: KernelTask) -> Node:
     """The one operation of the task that is no view. Raises PlanError."""
     nodes = [node for node in task.graph.nodes if node.op in OPERATIONS]
     outputs = task.graph.outputs
-    if len(nodes) != 1 or len(outputs) != 1 or outputs[0] != ValueRef(nodes[0].name):
+    if len(nodes) != 1 or len(outputs) != 1 or below_views(task.graph, outputs[0]) != ValueRef(nodes[0].name):
         raise PlanError("The kernel is not exactly one operation of a library.")
-    if any(ref == ValueRef(nodes[0].name) for node in task.graph.nodes for ref in node.operands()):
-        raise PlanError("The kernel is more than one operation of a library.")
     return nodes[0]
+
+
+def _estimate_us(family: GpuFamily[Any, Any], task: KernelTask, gpu: Gpu) -> float:
+    """Estimated microseconds of a family's first schedule; infinite where it does not compute the task."""
+    try:
+        return family.estimate_us(task, family.initial(task, gpu), gpu)
+    except PlanError:
+        return math.inf
 
 
 def _call(task: KernelTask, node: Node) -> LibraryCall:

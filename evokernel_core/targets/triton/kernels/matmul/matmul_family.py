@@ -26,7 +26,7 @@ from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.epilogue import Epilogue, read_epilogue
 from evokernel_core.targets.triton.kernels.library.library_cost import require_gain
 from evokernel_core.targets.triton.kernels.matmul import matmul_schedule as schedules
-from evokernel_core.targets.triton.kernels.matmul.matmul_kernel import Target, matmul
+from evokernel_core.targets.triton.kernels.matmul.matmul_kernel import ProductOutput, matmul
 from evokernel_core.targets.triton.kernels.matmul.matmul_schedule import MatmulSchedule
 from evokernel_core.targets.triton.kernels.names import free_name, output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily
@@ -65,13 +65,14 @@ def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]
 
 
 def _compare(task: KernelTask, problem: Matmul, us: float, gpu: Gpu) -> None:
-    if problem.epilogue is not None:
+    product = problem.product
+    if problem.epilogue is not None or product.triangle is not None or product.relu:
         require_gain(task, product_node(task), us, gpu)
 
 
 def _text(problem: Matmul, schedule: MatmulSchedule, task: KernelTask, name: str) -> TritonKernel:
-    target = Target(output_names(task), free_name(task, "parts"), problem.epilogue)
-    return matmul(problem.product, schedule, target, name)
+    results = ProductOutput(output_names(task), free_name(task, "parts"), problem.epilogue)
+    return matmul(problem.product, schedule, results, name)
 
 
 FAMILY = GpuFamily(

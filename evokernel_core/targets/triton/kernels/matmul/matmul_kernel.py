@@ -24,7 +24,7 @@ _ADDED = 1024
 
 
 @frozen
-class Target:
+class ProductOutput:
     """Where results go: the ``outputs``, behind an ``epilogue`` where there is one; ``scratch`` names the
     parts of split sums."""
 
@@ -33,28 +33,28 @@ class Target:
     epilogue: Epilogue | None = None
 
 
-def matmul(problem: Product, schedule: MatmulSchedule, target: Target, name: str) -> TritonKernel:
+def matmul(problem: Product, schedule: MatmulSchedule, results: ProductOutput, name: str) -> TritonKernel:
     """The kernel of a product."""
     splits = schedule.split_k
-    printer = _Printer(problem, schedule, JitFunction(name))
+    printer = _MatmulPrinter(problem, schedule, JitFunction(name))
     printer.head()
     printer.sums()
     if splits > 1:
-        printer.store_plain(target.scratch, "float32")
+        printer.store_plain(results.scratch, "float32")
     else:
-        printer.finish(target)
+        printer.finish(results)
     printer.constants()
     launch = printer.function.launch(printer.grid(), schedule.warps, schedule.stages)
     text = printer.function.text()
     if splits == 1:
         return TritonKernel((text,), (launch,), frozenset(printer.helpers))
     elements = expression(problem.batch.times(problem.m).times(problem.n))
-    adding, second, helpers = _adding(problem, splits, target, f"{name}_sum")
-    memory = Scratch(target.scratch, "float32", f"{splits} * {elements}")
+    adding, second, helpers = _adding(problem, splits, results, f"{name}_sum")
+    memory = Scratch(results.scratch, "float32", f"{splits} * {elements}")
     return TritonKernel((text, adding), (launch, second), frozenset(helpers), scratch=(memory,))
 
 
-class _Printer:
+class _MatmulPrinter:
     def __init__(self, problem: Product, schedule: MatmulSchedule, function: JitFunction) -> None:
         self.problem, self.schedule, self.function = problem, schedule, function
         self.parts = schedule.split_k * max(problem.splits, 1)
@@ -144,20 +144,20 @@ class _Printer:
         self.function.add(f"last = tl.where({kept}, {last}, 0)")
         return "last"
 
-    def finish(self, target: Target) -> None:
+    def finish(self, results: ProductOutput) -> None:
         """What is done to sums on their way to the outputs, and their stores."""
         problem, function = self.problem, self.function
-        if target.epilogue is not None:
+        if results.epilogue is not None:
             row = f"(batch * {self.m} + rows[:, None])" if self.batched else "rows[:, None].to(tl.int64)"
             inner = RowIndex(problem.m, "rows[:, None].to(tl.int64)", self.row_mask)
             rows = (RowIndex(problem.batch, "batch"), inner)
             place = Place(row, "columns[None, :]", rows, self.row_mask, self.column_mask)
-            printer = EpiloguePrinter(target.epilogue, function, place)
-            printer.store("sums", target.outputs)
+            printer = EpiloguePrinter(results.epilogue, function, place)
+            printer.store("sums", results.outputs)
             self.helpers |= printer.helpers
             return
         _simple_epilogue(problem, function, "columns[None, :]", "rows[:, None]")
-        (output,) = target.outputs
+        (output,) = results.outputs
         self.store_plain(output, problem.out_dtype)
 
     def store_plain(self, output: str, dtype: str) -> None:
@@ -186,10 +186,10 @@ class _Printer:
         return f"{expression(self.problem.batch)} * {self.parts} * {tiles}"
 
 
-def _adding(problem: Product, parts: int, target: Target, name: str) -> tuple[str, Launch, set[str]]:
+def _adding(problem: Product, parts: int, results: ProductOutput, name: str) -> tuple[str, Launch, set[str]]:
     """The second launch of split sums, in the order of their parts."""
     function = JitFunction(name)
-    pointer = function.tensor(target.scratch)
+    pointer = function.tensor(results.scratch)
     elements = problem.batch.times(problem.m).times(problem.n)
     count = function.number("elements", elements)
     mask = "" if divides(_ADDED, elements) else f"places < {count}"
@@ -199,18 +199,18 @@ def _adding(problem: Product, parts: int, target: Target, name: str) -> tuple[st
         function.add(f"sums += tl.load({pointer} + places{masked(mask, '0.0')})")
         function.add(f"{pointer} += {count}")
     helpers: set[str] = set()
-    if target.epilogue is not None or problem.triangle is not None:
+    if results.epilogue is not None or problem.triangle is not None:
         n = function.number("n", problem.n)
         function.add(f"rows = places // {n}", f"columns = places % {n}")
-    if target.epilogue is not None:
-        printer = EpiloguePrinter(target.epilogue, function, Place("rows", "columns", (), mask, mask))
-        printer.store("sums", target.outputs)
+    if results.epilogue is not None:
+        printer = EpiloguePrinter(results.epilogue, function, Place("rows", "columns", (), mask, mask))
+        printer.store("sums", results.outputs)
         helpers = printer.helpers
     else:
         row = "rows" if problem.batch.is_one else f"rows % {function.number('m', problem.m)}"
         _simple_epilogue(problem, function, "columns", row)
         value = "sums" if problem.out_dtype == "float32" else f"sums.to({DTYPES[problem.out_dtype]})"
-        (output,) = target.outputs
+        (output,) = results.outputs
         function.add(f"tl.store({function.tensor(output)} + places, {value}{masked(mask)})")
     function.constant("BLOCK", _ADDED)
     return function.text(), function.launch(f"cdiv({expression(elements)}, {_ADDED})", 4), helpers

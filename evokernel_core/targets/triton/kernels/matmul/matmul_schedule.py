@@ -8,7 +8,7 @@ from typing import Annotated
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.problems.products import Product
+from evokernel_core.compiler.problems.products import Product, Triangle
 from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -111,6 +111,7 @@ def estimate_us(
     depth = math.ceil(k / parts / schedule.block_k) * schedule.block_k
     programs = batch * parts * math.ceil(m / schedule.block_m) * math.ceil(n / schedule.block_n)
     computed = _tile(problem, schedule).computed_us(gpu, programs, depth)
+    computed *= _kept_share(problem.triangle, m, n)
     panels = programs * (schedule.block_m + schedule.block_n) * depth * size
     written = behind or float(batch * m * n * out * max(problem.splits, 1))
     moved = batch * (m * k + k * n) * size + written
@@ -119,6 +120,17 @@ def estimate_us(
         partial = 2 * 4 * batch * schedule.split_k * m * n
         total += partial / gpu.l2_bytes_us + gpu.launch_us
     return total + 2 * STEP_US + gpu.launch_us
+
+
+def _kept_share(triangle: Triangle | None, m: int, n: int) -> float:
+    """The share of a result's elements that its triangle keeps: whole tiles beside it take no sums."""
+    if triangle is None or m == 0 or n == 0:
+        return 1.0
+    step = max(m // 64, 1)
+    rows = range(step // 2, m, step)
+    first = [min(max(row + triangle.diagonal, 0), n) for row in rows]  # column of the diagonal
+    share = sum(n - column if triangle.upper else min(column + 1, n) for column in first) / (len(first) * n)
+    return max(share, 1 / len(first))
 
 
 def notes(problem: Product, schedule: MatmulSchedule) -> Iterator[str]:

@@ -11,7 +11,7 @@ from evokernel_core.targets.triton.kernels.function import JitFunction, factor
 
 
 @frozen
-class Operand:
+class PlacedOperand:
     """One operand in a jit function: its ``pointer``, elements from ``row`` to row and ``column`` to column,
     and where the matrix ``start``s of the batch's number."""
 
@@ -25,12 +25,14 @@ class Operand:
         return f"{_scaled(rows, self.row)} + {_scaled(columns, self.column)}"
 
 
-def operand(function: JitFunction, side: Side, label: str, batch: str) -> Operand:
+def operand(function: JitFunction, side: Side, label: str, batch: str) -> PlacedOperand:
     """The operand of a side; ``label`` begins the names of its parameters, ``batch`` is the 64-bit number of
     the matrix."""
     pitch = function.number(f"{label}_pitch", side.pitch)
     row, column = ("1", pitch) if side.transposed else (pitch, "1")
-    return Operand(function.tensor(side.name), row, column, start_of(function, side.loops, label, batch))
+    return PlacedOperand(
+        function.tensor(side.name), row, column, start_of(function, side.loops, label, batch)
+    )
 
 
 def start_of(function: JitFunction, loops: Sequence[Loop], label: str, batch: str) -> str:

@@ -62,7 +62,7 @@ def _cost_us(window: Window, schedule: PoolingSchedule, sizes: Mapping[str, int]
     return tiled_us(gpu, nbytes, programs, schedule.warps, instructions)
 
 
-class _Printer:
+class _PoolingPrinter:
     def __init__(self, window: Window, schedule: PoolingSchedule, name: str) -> None:
         self.window, self.schedule, self.function = window, schedule, JitFunction(name)
 
@@ -224,7 +224,7 @@ def _start(number: str, axis: PoolingAxis) -> str:
 
 
 def _text(window: Window, schedule: PoolingSchedule, task: KernelTask, name: str) -> TritonKernel:
-    return _Printer(window, schedule, name).text(output_names(task))
+    return _PoolingPrinter(window, schedule, name).text(output_names(task))
 
 
 FAMILY = GpuFamily(

@@ -78,7 +78,7 @@ def _cost_us(scan: Scan, schedule: ScanSchedule, sizes: Mapping[str, int], gpu: 
     return max(total, rounds * steps * _STEP_US + gpu.launch_us)
 
 
-class _Printer:
+class _ScanPrinter:
     def __init__(self, scan: Scan, schedule: ScanSchedule, name: str) -> None:
         self.scan, self.schedule, self.function = scan, schedule, JitFunction(name)
         self.along, self.across = ("[None, :]", "[:, None]") if scan.in_rows else ("[:, None]", "[None, :]")
@@ -157,7 +157,7 @@ class _Printer:
 
 def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
-    return _Printer(scan, schedule, name).text(output)
+    return _ScanPrinter(scan, schedule, name).text(output)
 
 
 FAMILY = GpuFamily(

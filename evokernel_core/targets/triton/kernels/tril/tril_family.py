@@ -1,0 +1,103 @@
+"""Family tril: the upper or lower triangle of matrices; what lies beside it is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import frozen
+
+from evokernel_core.compiler.problems.products import TRIANGLES, Triangle
+from evokernel_core.compiler.problems.reading import input_below, only_node
+from evokernel_core.compiler.shapes.sizes import Extent, extent, product
+from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.graph import literal
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels.function import JitFunction, expression, factor
+from evokernel_core.targets.triton.kernels.names import output_names
+from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
+from evokernel_core.targets.triton.kernels.text import TritonKernel
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+
+
+@frozen
+class TrilSchedule(TileSchedule):
+    """``lines`` x ``columns`` elements of a program."""
+
+
+@frozen
+class TriangleOfMatrices:
+    """``rows`` of all matrices, each of ``height`` rows and ``columns``."""
+
+    source: str
+    triangle: Triangle
+    rows: Extent
+    height: Extent
+    columns: Extent
+    width: int
+
+
+def _read(task: KernelTask) -> TriangleOfMatrices:
+    node = only_node(task, TRIANGLES, Sentence("The kernel is more than one triangle of matrices."))
+    source = input_below(task.graph, next(iter(node.operands())), Sentence("a triangle of matrices"))
+    given = node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("diagonal", 0)
+    spec = node.outputs[0]
+    sizes = tuple(map(extent, spec.shape))
+    triangle = Triangle("triu" in node.op, literal(given))
+    return TriangleOfMatrices(
+        source, triangle, product(sizes[:-1]), sizes[-2], sizes[-1], ITEM_SIZE[spec.dtype]
+    )
+
+
+def _starts(problem: TriangleOfMatrices, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TrilSchedule]:
+    rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
+    for lines, width, warps in shapes(rows, columns, gpu):
+        yield TrilSchedule(lines, width, warps)
+
+
+def _cost_us(
+    problem: TriangleOfMatrices, schedule: TrilSchedule, sizes: Mapping[str, int], gpu: Gpu
+) -> float:
+    rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
+    programs = covered(rows, schedule.lines) * covered(columns, schedule.columns)
+    nbytes = 1.5 * rows * columns * problem.width  # half of the elements are read
+    return tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * programs * schedule.elements)
+
+
+def _text(problem: TriangleOfMatrices, schedule: TrilSchedule, task: KernelTask, name: str) -> TritonKernel:
+    function = JitFunction(name)
+    (output,) = output_names(task)
+    source, result = function.tensor(problem.source), function.tensor(output)
+    rows, height, columns = (
+        function.number(key, getattr(problem, key)) for key in ("rows", "height", "columns")
+    )
+    sign = ">=" if problem.triangle.upper else "<="
+    function.add(f"tiles = tl.cdiv({columns}, COLUMNS)")
+    function.add("line = (tl.program_id(0) // tiles).to(tl.int64) * LINES + tl.arange(0, LINES)[:, None]")
+    function.add("column = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)[None, :]")
+    function.add(f"kept = column - line % {factor(height)} {sign} {problem.triangle.diagonal}")
+    function.add(f"inside = (line < {rows}) & (column < {columns})")
+    function.add(f"place = line * {factor(columns)} + column")
+    function.add(f"x = tl.load({source} + place, mask=inside & kept, other=0)")
+    function.add(f"tl.store({result} + place, x, mask=inside)")
+    function.constant("LINES", schedule.lines)
+    function.constant("COLUMNS", schedule.columns)
+    grid = f"cdiv({expression(problem.rows)}, {schedule.lines})"
+    grid += f" * cdiv({expression(problem.columns)}, {schedule.columns})"
+    return TritonKernel((function.text(),), (function.launch(grid, schedule.warps),))
+
+
+FAMILY = GpuFamily(
+    name="tril",
+    ops=dict.fromkeys(sorted(TRIANGLES), "kernel"),
+    read=on_any_gpu(_read),
+    schedule_of=TrilSchedule.of,
+    starts=_starts,
+    refusal=why_not,
+    cost_us=_cost_us,
+    notes=always(("tiles of {lines} x {columns} elements, {warps} warps",)),
+    cell=always(Descriptor(Dataflow.BLOCKS, "NONE", Split.TILES, Algorithm.COPY)),
+    text_of=_text,
+)

@@ -1,0 +1,60 @@
+"""Where a library's operation and a kernel behind it are estimated to be faster, one kernel is declined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.targets.triton.kernels.convolution import convolution_family
+from evokernel_core.targets.triton.kernels.library.library_family import LibraryFamily
+from evokernel_core.targets.triton.kernels.matmul import matmul_family
+from tests.ascendc.test_depthwise import depthwise
+from tests.ascendc.test_epilogue import Chain
+from tests.ascendc.windows import Axis
+from tests.targets.triton.test_convolution import Case
+
+
+def _product(builder: Any, m: int, n: int, k: int) -> KernelTask:
+    chain = Chain(builder(), "float32")
+    chain.binary("add.Tensor", "columns")
+    chain.unary("tanh.default")
+    return evolve(chain.task(), symbols=(Symbol("m", m), Symbol("n", n), Symbol("k", k)))
+
+
+def test_a_dense_product_belongs_to_the_library(builder: Any, gpu: Any) -> None:
+    with pytest.raises(PlanError, match="faster"):
+        matmul_family.FAMILY.check(_product(builder, 8192, 8192, 8192), gpu)
+
+
+def test_a_product_of_few_multiplications_is_fused(builder: Any, gpu: Any) -> None:
+    matmul_family.FAMILY.check(_product(builder, 16384, 64, 32), gpu)
+
+
+@pytest.mark.parametrize("op", ["triu", "tril"])
+def test_a_triangle_takes_half_of_a_product(op: str, builder: Any, gpu: Any) -> None:
+    """The library computes all of it, and another kernel removes half."""
+    graph = builder()
+    x, y = graph.input("x", (4096, 4096)), graph.input("y", (4096, 4096))
+    product = graph.call("mm.default", x, y, shape=(4096, 4096))
+    matmul_family.FAMILY.check(graph.task(graph.call(f"{op}.default", product, shape=(4096, 4096))), gpu)
+
+
+def test_a_dense_convolution_belongs_to_the_library(builder: Any, gpu: Any) -> None:
+    case = Case((128, 128), (3, 3), channels=128, outputs=128)
+    LibraryFamily().check(evolve(case.task(builder), symbols=(Symbol("n", 64),)), gpu)
+    graph, value = case.graph(builder)
+    relu = graph.call("relu.default", value, shape=("n", 128, *case.results()))
+    task = graph.task(relu, symbols={"n": 64})
+    with pytest.raises(PlanError, match="faster"):
+        convolution_family.FAMILY.check(task, gpu)
+
+
+def test_a_depthwise_convolution_is_ours(builder: Any, gpu: Any) -> None:
+    task = depthwise(builder, (Axis(3, 1, 1), Axis(3, 1, 1)))
+    large = evolve(task, symbols=tuple(evolve(symbol, size=512) for symbol in task.symbols))
+    with pytest.raises(PlanError, match="ours"):
+        LibraryFamily().check(large, gpu)
