@@ -275,7 +275,7 @@ def test_a_hang_ends_and_the_next_candidate_runs(tmp_path: Path) -> None:
 def test_a_kernel_that_takes_too_much_memory_is_told_so(tmp_path: Path) -> None:
     backend = InterpreterBackend(author_for("nvidia_h200", "triton"), address_space=1 << 30)
     wide = "wide = tl.zeros([1024, 1024], tl.float64)\n"
-    grown = "".join(f"    w{number} = wide + {number}.0\n" for number in range(150))
+    grown = "".join(f"    w{number} = wide + {number}.0\n" for number in range(250))
     execution = _ran(backend, total_like(), _shifted((STORE, f"{wide}{grown}    {STORE}")), tmp_path)
     assert execution.status is RunStatus.MEMORY and "memory" in execution.message
 

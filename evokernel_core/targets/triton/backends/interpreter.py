@@ -7,7 +7,6 @@ back through a pipe. What is checked of memory stands in ``interpreted/memory.py
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,11 +21,11 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.hardware.roofline import moved_us
+from evokernel_core.targets.triton.backends.interpreter_candidate import CandidateProcess
 from evokernel_core.targets.triton.backends.interpreter_case import Call, call_of, dtypes_of, unknown_dtypes
 from evokernel_core.targets.triton.backends.interpreter_child import (
     Answer,
     Gone,
-    InterpretingProcess,
     Late,
     confinement,
     triton_version,
@@ -47,8 +46,6 @@ COPIES = 10
 ROOM = 64 * 1024**2
 """Bytes of tensors that a process has addresses for at least, so that it serves most cases of a candidate."""
 WALL_S = 60.0
-IDLE_S = 20.0
-"""How long a process waits for the next case of its candidate."""
 PROGRAMS_PER_S = 1_000
 BYTES_PER_S = 1e6
 PRODUCTS_PER_S = 2e7
@@ -89,7 +86,7 @@ class InterpreterBackend:
         self._python = python or sys.executable
         self.name = f"triton interpreter {triton_version(self._python)}"
         self._wall_s, self._address_space = wall_s, address_space
-        self._process = _Process(self._python)
+        self._process = CandidateProcess(self._python)
         weakref.finalize(self, self._process.close)
 
     @property
@@ -113,6 +110,7 @@ class InterpreterBackend:
             raise CandidateError("launch", "{file}: {why}", file=LAUNCH, why=error) from error
         if unknown:
             raise CandidateError("dtype", "Triton has no {dtypes}.", dtypes=", ".join(unknown))
+        self._process.begin(source, self._addresses(0))
         return Interpreted(task, source, record, self._is_own(task, source))
 
     def execute(self, built: Interpreted, case: Case) -> Execution:
@@ -153,6 +151,10 @@ class InterpreterBackend:
                 break
         return tuple(executions)
 
+    def _addresses(self, nbytes: int) -> int:
+        """Bytes of addresses for tensors of so many bytes."""
+        return self._address_space + COPIES * max(nbytes, ROOM)
+
     def _limit_s(self, call: Call, case: Case) -> float:
         work_s = call.programs() / PROGRAMS_PER_S + case.products / PRODUCTS_PER_S
         work_s += (case.between_bytes + case.total_bytes) / BYTES_PER_S
@@ -163,9 +165,7 @@ class InterpreterBackend:
     ) -> tuple[Execution, Answer | None]:
         """What came of a frame, with the answer where there was one."""
         try:
-            answer = self._process.ask(
-                built.source, head, blobs, wall_s, self._address_space + COPIES * nbytes
-            )
+            answer = self._process.ask(built.source, head, blobs, wall_s, self._addresses(nbytes))
         except Late:
             message = Sentence("The kernel did not end within {seconds} s.", seconds=f"{wall_s:.0f}")
             return Execution(RunStatus.TIMEOUT, message, seconds=wall_s), None
@@ -240,68 +240,6 @@ class InterpreterBackend:
         """Microseconds of what libraries compute: at most all products of the task, at the device's rate."""
         dtype = call.dtypes[built.record.inputs[0]]
         return self._gpu.product_us(total_products(built.task, call.sizes), dtype)
-
-
-class _Process:
-    """The process of the present candidate; another one's ends it, and so does idleness."""
-
-    def __init__(self, python: str) -> None:
-        self._python = python
-        self._child: InterpretingProcess | None = None
-        self._source = ""
-        self._address_space = 0
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-
-    def ask(
-        self,
-        source: KernelSource,
-        head: dict[str, Any],
-        blobs: Sequence[bytes],
-        wall_s: float,
-        address_space: int,
-    ) -> Answer:
-        """The answer of the process that holds the kernel; one with more addresses is started where they are
-        too few. Raises Late, Gone."""
-        with self._lock:
-            self._rest()
-            if self._child is None or self._source != source.source_id or self._address_space < address_space:
-                self._end()
-                self._child = InterpretingProcess(self._python, address_space)
-                self._source, self._address_space = source.source_id, address_space
-                loaded = self._asked({"kernel": source.files[KERNEL]}, (), WALL_S)
-                if loaded.head.get("status") != "ok":
-                    self._end()
-                    return loaded
-            answer = self._asked(head, blobs, wall_s)
-            self._timer = threading.Timer(IDLE_S, self.close)
-            self._timer.daemon = True
-            self._timer.start()
-            return answer
-
-    def _asked(self, head: dict[str, Any], blobs: Sequence[bytes], wall_s: float) -> Answer:
-        assert self._child is not None
-        try:
-            return self._child.ask(head, blobs, wall_s)
-        except (Late, Gone):
-            self._end()
-            raise
-
-    def close(self) -> None:
-        """Ends the process, if there is one."""
-        with self._lock:
-            self._rest()
-            self._end()
-
-    def _rest(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _end(self) -> None:
-        if self._child is not None:
-            self._child.close()
-        self._child = None
 
 
 def _told(head: Mapping[str, Any]) -> Execution:
