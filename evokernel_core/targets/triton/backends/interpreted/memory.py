@@ -245,11 +245,11 @@ class CallMemory:
         """The tensors that lanes point into, each with its lanes; None stands for all of them."""
         numbers = (address >> np.uint64(_REGION)).astype(np.int64) - 1
         used = numbers if inside is None else numbers[inside]
-        for number in np.unique(used):
+        low, high = (int(used.min()), int(used.max())) if used.size else (0, -1)
+        for number in [low] if low == high else np.unique(used):
             if not 0 <= number < len(self._tensors):
                 raise Broken("no-tensor", verb=verb)
-            is_only = used.size and (used == number).all()
-            if is_only:
+            if low == high:
                 yield self._tensors[number], inside
             else:
                 yield self._tensors[number], (numbers == number) & (True if inside is None else inside)
