@@ -4,7 +4,8 @@
     python benchmarks/judge.py --draws [N] [--json OUT]
 
 ``--draws``: of N draws (1,000) of several tasks the share that has each class of sizes and values of
-``verifier/gates/mixture.py``; it fails where a class has less than its floor.
+``verifier/gates/mixture.py``, and of its sizes that a kernel may treat apart also by symbol; it fails where a
+class has less than its floor, or some symbol never has it.
 
 For each kernel the seconds of a run in one process and of a judged one, in turn, and their ratio (medians).
 ``add``: a double-buffered add of 1 M floats; ``gather``: 16,384 elements, each of which takes the scalar unit
@@ -54,6 +55,7 @@ from evokernel_core.twin.sources import ProgramSource  # noqa: E402
 from evokernel_core.verifier.draw import Draw  # noqa: E402
 from evokernel_core.verifier.gates import mixture  # noqa: E402
 from evokernel_core.verifier.gates.cases import plan_cases  # noqa: E402
+from evokernel_core.verifier.gates.landmarks import Landmarks, small_cases  # noqa: E402
 
 KERNELS = Path(__file__).parent / "kernels"
 WAYS: dict[str, Callable[[BuiltKernel, RunRequest], RunResult]] = {"one": run_kernel, "judged": judge_kernel}
@@ -155,10 +157,43 @@ def count_draws(count: int, target: Path | None) -> int:
             for task, found in zip(tasks(), rows.values(), strict=True)
         )
         print(f"{item.name:{width}} {item.floor:5.0%}  {cells}")
+    special = {task.name: special_sizes(task, count) for task in tasks()}
+    missed += [f"{task}: {name}" for task, of in special.items() for name in mixture.below_special_floor(of)]
+    print_special(special)
     print("below their floor: " + ("; ".join(missed) or "none"))
     if target:
-        target.write_text(json.dumps({"draws": count, "shares": rows}, indent=2))
+        target.write_text(json.dumps({"draws": count, "shares": rows, "special": special}, indent=2))
     return 1 if missed else 0
+
+
+ASKED = 700
+"""A number that the text of the counted kernel asks to be equal to."""
+
+
+def special_sizes(task: KernelTask, count: int, asked: int = ASKED) -> dict[str, dict[str, float]]:
+    """The shares of the classes of sizes that a kernel may treat apart, by class and symbol, in ``count``
+    draws of a kernel that names some numbers."""
+    hints = mixture.Hints((asked,), (64, 1408), (8,), (43, 2816), 48, (199, 296))
+    known = Landmarks((8, 64, asked, 1408), (64, asked, 1408), (asked,), solved=hints.solved)
+    drawn = [
+        [dict(plan.sizes) for plan in small_cases(task, Draw(f"{n:032x}"), known, hints.tiling, hints.cores)]
+        for n in range(count)
+    ]
+    return mixture.special_shares(task, hints, drawn)
+
+
+def print_special(special: dict[str, dict[str, dict[str, float]]]) -> None:
+    """One line for each class: of each task the share of draws, then those of its symbols."""
+    for item in mixture.SIZE_CLASSES:
+        cells = []
+        for name, of in special.items():
+            one, *others = (f"{100 * of[item.name][key]:.0f}" for key in (mixture.ANY, *_symbols(of)))
+            cells.append(f"{name} {one} % ({', '.join(others)})")
+        print(f"{item.name}: {item.floor:.0%} asked; {'; '.join(cells)}")
+
+
+def _symbols(of: dict[str, dict[str, float]]) -> list[str]:
+    return [key for key in next(iter(of.values())) if key != mixture.ANY]
 
 
 def cases() -> tuple[Case, ...]:

@@ -9,17 +9,21 @@ much arithmetic counts as several.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, tokenize
+from evokernel_core.twin.macros import Macros, definitions
 
+MARKS = 2
+"""Version of what counts as a block: a kernel whose marks are older is compiled anew."""
 _MARK = "::evokernel::twin::EnterBlock({weight});"
 _IN_BRACES = " {mark}"
 _BEFORE_STATEMENT = " if ({mark} false) {{}} else "
 """Before a statement without braces; an ``else`` behind that still belongs to what it belonged to."""
-_ARITHMETIC = frozenset("+-*/%^|~")
-"""Operators that the scalar unit takes an instruction for; so do shifts and a conjunction of bits."""
+_ARITHMETIC = frozenset("+-*/%^|~?")
+"""Operators that the scalar unit takes an instruction for, a choice among them; so do shifts and a
+conjunction of bits."""
 _SHORT_BLOCK, _AT_ONCE = 16, 4
 """Operators that a block has for its own cost, and of those beyond how many one more block stands for: it
 costs the cycles of four instructions."""
@@ -39,9 +43,11 @@ class HiddenLoopError(EvoKernelError):
     """A macro stands for a part of a loop, whose rounds could not be counted."""
 
 
-def with_marks(text: str) -> str:
-    """The text with a mark at each basic block. Raises HiddenLoopError."""
-    marks = sorted(_marks(tokenize(text)))
+def with_marks(text: str, others: Iterable[str] = ()) -> str:
+    """The text with a mark at each basic block; its macros stand in it or in one of the ``others``. Raises
+    HiddenLoopError."""
+    macros = Macros(definitions((text, *others)), _is_arithmetic)
+    marks = sorted(_marks(tokenize(text), macros))
     pieces, position = [], 0
     for place, mark in marks:
         pieces += [text[position:place], mark]
@@ -49,10 +55,10 @@ def with_marks(text: str) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _marks(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+def _marks(tokens: Sequence[Token], macros: Macros) -> Iterator[tuple[int, str]]:
     """Where marks go: the character that follows each, and its text."""
     bodies = sorted(_bodies(tokens))
-    weights = _weights(tokens, bodies)
+    weights = _weights(tokens, bodies, macros)
     for body in bodies:
         mark = _MARK.format(weight=weights[body] if weights[body] > 1 else "")
         if tokens[body].text == "{":
@@ -61,7 +67,7 @@ def _marks(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
             yield tokens[body].start, _BEFORE_STATEMENT.format(mark=mark)
     for token in tokens:
         if token.kind is CppTokenKind.DIRECTIVE:
-            yield from _in_macro(token)
+            yield from _in_macro(token, macros)
 
 
 def _bodies(tokens: Sequence[Token]) -> Iterator[int]:
@@ -76,7 +82,7 @@ def _bodies(tokens: Sequence[Token]) -> Iterator[int]:
                 yield body
 
 
-def _weights(tokens: Sequence[Token], bodies: Sequence[int]) -> Mapping[int, int]:
+def _weights(tokens: Sequence[Token], bodies: Sequence[int], macros: Macros) -> Mapping[int, int]:
     """As how many blocks each counts, by its first token: what stands in a block within it is the inner
     one's, and what is behind that the outer one's again."""
     counts = dict.fromkeys(bodies, 0)
@@ -87,8 +93,8 @@ def _weights(tokens: Sequence[Token], bodies: Sequence[int]) -> Mapping[int, int
         if index in counts:
             is_braced = token.text == "{"
             opened.append((index, _past(tokens, index) if is_braced else _past_statement(tokens, index)))
-        if opened and _is_arithmetic(tokens, index):
-            counts[opened[-1][0]] += 1
+        if opened:
+            counts[opened[-1][0]] += _is_arithmetic(tokens, index) + macros.operators(tokens, index)
     return {body: 1 + max(0, count - _SHORT_BLOCK) // _AT_ONCE for body, count in counts.items()}
 
 
@@ -206,7 +212,7 @@ def _opening_index(tokens: Sequence[Token], closing: int) -> int:
     return -1
 
 
-def _in_macro(directive: Token) -> Iterator[tuple[int, str]]:
+def _in_macro(directive: Token, macros: Macros) -> Iterator[tuple[int, str]]:
     """The marks of a macro's body. Raises HiddenLoopError where it has a loop's keyword without the loop."""
     head = _DEFINE.match(directive.text)
     if head is None:
@@ -219,7 +225,7 @@ def _in_macro(directive: Token) -> Iterator[tuple[int, str]]:
                 "The macro on line {line} is a part of a loop; write the loop out.", line=directive.line
             )
     first = directive.start + head.end()
-    yield from ((first + place, mark) for place, mark in _marks(tokens))
+    yield from ((first + place, mark) for place, mark in _marks(tokens, macros))
 
 
 def _is_whole(tokens: Sequence[Token], index: int) -> bool:

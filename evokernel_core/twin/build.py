@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, lru_cache
@@ -27,7 +27,7 @@ from evokernel_core.hardware.ascend.api.header import HEADER, api_header
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin import kernel_cache
-from evokernel_core.twin.blocks import HiddenLoopError, with_marks
+from evokernel_core.twin.blocks import MARKS, HiddenLoopError, with_marks
 from evokernel_core.twin.compiler import (
     MAX_ERRORS,
     Compiler,
@@ -77,6 +77,13 @@ it as marks need (twin/blocks.py)."""
 UNDEFINED = ("-ftrivial-auto-var-init=pattern", "-fno-tree-fre")
 """What nobody initialised is not 0, as it would often be, but an odd number; where g++ numbers values, it
 would take it for whatever it is on another way."""
+TRAPS = ("-fsanitize=bounds,shift", "-fsanitize-undefined-trap-on-error")
+"""An index outside of a local array and a shift by more bits than there are end the process, for a chip does
+with them something else than this machine."""
+HOST_TRAPS = ("-fsanitize=float-cast-overflow",)
+"""The same of a fraction beyond an integer's range, in host code: AArch64 makes another number of it."""
+JUDGED_FLAGS = ("-Werror=uninitialized",)
+"""A verdict is asked for no kernel that reads a local variable before it is set, which may well be 0 here."""
 OPERATOR_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-DEVOKERNEL_OPERATOR_HOST")
 COMPILE_SECONDS = 120
 LAUNCHER_FAILED = 120
@@ -292,11 +299,11 @@ def _precompile_header(twin: Twin) -> Path:
 def kernel_flags(compiler: Compiler) -> tuple[str, ...]:
     """The flags of a candidate's compilation; the precompiled header needs the same ones."""
     if compiler.kind == "g++":
-        return (*KERNEL_FLAGS, *UNDEFINED) if compiler.major >= 12 else KERNEL_FLAGS
+        return (*KERNEL_FLAGS, *TRAPS, *(UNDEFINED if compiler.major >= 12 else ()))
     plain = (*KERNEL_FLAGS, UNDEFINED[0])
     flags = tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in plain)
     # on unless told otherwise
-    return (*flags, "-fno-sanitize=undefined") if compiler.kind == "zig" else flags
+    return (*flags, *(("-fno-sanitize=undefined",) if compiler.kind == "zig" else ()), *TRAPS)
 
 
 def header_flags(twin: Twin) -> tuple[str, ...]:
@@ -376,7 +383,8 @@ def build_files(
     """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
-    content = (sorted(everything.items()), list(options), label, sorted((kernels or {}).items()), twin.judged)
+    about = (list(options), label, sorted((kernels or {}).items()), twin.judged, MARKS)
+    content = (sorted(everything.items()), *about)
     folder = kernel_cache.folder_of(twin.folder, *content)
     if kernel_cache.has(folder, "kernel.so"):
         return BuiltKernel(folder / "kernel.so", twin)
@@ -386,8 +394,9 @@ def build_files(
     with temporary.folder_in(folder.parent, "building") as work:
         for name, text in everything.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / name).write_text(_marked(name, _as_unit(name, text, label, known)))
-        flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
+            (work / name).write_text(_marked(name, _as_unit(name, text, label, known), files.values()))
+        strict = JUDGED_FLAGS if twin.judged else ()
+        flags = (*kernel_flags(twin.compiler), *strict, *header_flags(twin), "-I.", *options)
         confinement = Confinement(work, (twin.folder, *around.folders), TOOL_LIMITS)
         unit = _Unit(twin, confinement, flags, (label, *files, *around.names))
         _build_in(unit, folder, needs_cube_image(files.values(), known))
@@ -448,7 +457,7 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
     with ThreadPoolExecutor(max_workers=2) as pool:
         work = [
             pool.submit(unit.compile, KERNEL, "op_kernel.o", image, INTERFACE),
-            pool.submit(unit.compile, "glue.cpp", "glue.o", (), BLOCKS),
+            pool.submit(unit.compile, "glue.cpp", "glue.o", HOST_TRAPS, BLOCKS),
         ]
         if two_images:
             work.append(pool.submit(unit.compile, KERNEL, "cube.o", image_flags(True), INTERFACE))
@@ -479,12 +488,13 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, DeclaredKer
         raise CandidateError("compile", "{file}: {error}", file=shown, error=error) from error
 
 
-def _marked(name: str, unit: str) -> str:
-    """A file with marks at its basic blocks. Raises CandidateError for loops that cannot be marked."""
+def _marked(name: str, unit: str, files: Iterable[str]) -> str:
+    """A file with marks at its basic blocks, beside all ``files``. Raises CandidateError for loops that
+    cannot be marked."""
     if name == "glue.cpp":
         return unit
     try:
-        return with_marks(unit)
+        return with_marks(unit, files)
     except HiddenLoopError as error:
         raise CandidateError("compile", "{file}: {error}", file=name, error=error) from error
 

@@ -22,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+import numpy.typing as npt
 from attrs import evolve, field, frozen, mutable
 
 from evokernel_core import temporary
@@ -32,6 +34,8 @@ from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
+    PROBE_WORDS,
+    PROBED,
     ExitStatus,
     Finished,
     Limits,
@@ -92,6 +96,18 @@ def judge_in_turn(
     """The results of several requests, one after the other in the same two processes, which starts them once:
     as many as there are up to the first that fails. One chip has them all."""
     return _run_in(scratch, built, requests, limits, sandboxes)
+
+
+def probe_tilings(
+    built: BuiltKernel, request: RunRequest, limits: Limits, sandboxes: Sandboxes, scratch: Path
+) -> npt.NDArray[np.uint32]:
+    """What ComputeTiling makes of each of the request's probes, a row of ``PROBE_WORDS`` each; no rows where
+    it crashes, as by a division by zero at sizes that no graph has."""
+    (scratch / PROBED).unlink(missing_ok=True)
+    (result,) = _run_in(scratch, built, (request,), limits, sandboxes)
+    if result.status is not ExitStatus.OK:
+        return np.empty((0, PROBE_WORDS), np.uint32)
+    return np.fromfile(scratch / PROBED, "<u4").reshape(-1, PROBE_WORDS)
 
 
 def _run_in(

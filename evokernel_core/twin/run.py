@@ -136,6 +136,13 @@ class RunRequest:
     refuse_unknown: bool = False
     """Whether in ``time`` mode a scalar of global memory that a kernel computes ends the run (hazard
     ``data-dependent``); else it is 0."""
+    probes: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    """Sizes at which ComputeTiling alone runs; where there are any, nothing is launched."""
+
+
+PROBED, PROBE_WORDS = "probes.bin", 4 + 256
+"""The file of a run's probes, and the words of 32 bits of each: whether it is covered, blocks, two of the
+bytes of the workspace, and the first ones of the tiling data."""
 
 
 @frozen
@@ -255,6 +262,9 @@ def request_text(library: Path, request: RunRequest, folder: Path, result: str =
         lines.append("unknown refuse")
     if not request.find_races:
         lines.append("races off")
+    if request.probes:
+        lines.append(f"probed {folder / PROBED}")
+        lines += [" ".join(["probe", *map(str, sizes)]) for sizes in request.probes]
     return "\n".join(lines) + "\n"
 
 
@@ -391,7 +401,9 @@ def _crash_words(finished: Finished) -> Sentence:
         "SIGFPE": Sentence("an integer division by zero"),
         "SIGABRT": Sentence("it aborted"),
         "SIGXFSZ": Sentence("it wrote a file that is too large"),
-        "SIGILL": Sentence("it ran into code that cannot be reached"),
+        "SIGILL": Sentence(
+            "an index outside of an array, a shift by too many bits, or code that cannot be reached"
+        ),
     }.get(name, Sentence("it was ended by a signal"))
     last = finished.stderr.strip().splitlines()[-1:] or [""]
     if last[0]:

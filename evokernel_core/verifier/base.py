@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 from attrs import field, frozen
 
 from evokernel_core.domain.kernel import KernelSource
@@ -217,4 +219,28 @@ class RunsInTurn(Protocol):
 
     def execute_in_turn(self, built: Any, cases: Sequence[Case]) -> tuple[Execution, ...]:
         """What came of the cases, in order, as many as there are up to the first that fails."""
+        ...
+
+
+@runtime_checkable
+class ProbesTilings(Protocol):
+    """A backend that runs the host code of a kernel alone, at thousands of sizes in a moment."""
+
+    def probe(
+        self, built: Any, sizes: Sequence[tuple[int, ...]], scalars: tuple[float, ...]
+    ) -> npt.NDArray[np.uint32]:
+        """What the host code decides at each of the sizes, a row of words each, the first of them 0 where it
+        declines; no rows where it crashes at some of them."""
+        ...
+
+
+@runtime_checkable
+class TimesBriefly(Protocol):
+    """A backend that can leave off timing a launch."""
+
+    @property
+    def author(self) -> KernelAuthor: ...
+
+    def measure_briefly(self, built: Any, request: TimingRequest, wall_s: float) -> Timing | None:
+        """Times one launch; None where that takes longer than so many seconds. Raises CandidateError."""
         ...

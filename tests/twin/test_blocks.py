@@ -72,6 +72,14 @@ _TERM = "h = h * 3 + 1; "
         ("void f() { if (x) g(); " + _TERM * 40 + "}", [17, 1]),
         ("void f() { for (;;) h = " + "h * 3 + " * 40 + "1; }", [1, 17]),
         ("void f() { " + "h ^= h >> 7 << 3 & h; " * 20 + "}", [17]),
+        ("void f() { " + "h = h < 9000u ? 9001u : h; " * 80 + "}", [17]),
+        ("#define STEP(h) (h * 3 + 1)\nvoid f() { " + "h = STEP(h); " * 40 + "}", [17]),
+        ("#define ALL h = h * 3 + 1;\\\n" + "h = h * 3 + 1;" * 39 + "\nvoid f() { ALL }", [17]),
+        ("#define A(h) ((h) * 3 + 1)\n#define B(h) A(A(A(A(h))))\n#define C(h) B(B(h))\n"
+         "void f() { h = C(C(C(C(C(h))))); }", [17]),
+        ("#define D(h) ((h) + (h))\nvoid f() { h = D(D(D(D(D(h * 1 + 1))))); }", [20]),
+        ("#define F F + 1\nvoid f() { F; }", [1]),
+        ("#define TILE 64\nvoid f() { " + "a = TILE; " * 40 + "}", [1]),
         ("void f(A &a, B *b) { " + "LocalTensor<A<int>> x = a.b<c>(&d); " * 40 + "}", [1]),
     ],
 )
@@ -84,3 +92,13 @@ def test_a_long_block_counts_as_several(text: str, weights: list[int]) -> None:
 def test_a_macro_that_is_a_part_of_a_loop_is_refused(macro: str) -> None:
     with pytest.raises(HiddenLoopError, match="line 2"):
         with_marks(f"\n#define F {macro}\n" if "(n)" not in macro else f"\n#define {macro}\n")
+
+
+def test_a_macro_may_stand_in_another_file() -> None:
+    text = "void f() { " + "h = STEP(h); " * 40 + "}"
+    assert "EnterBlock(17)" in with_marks(text, ["#define STEP(h) (h * 3 + 1)"])
+
+
+def test_macros_that_double_are_counted_in_no_time() -> None:
+    rows = ["#define A0(h) (h * 3)", *(f"#define A{n}(h) A{n - 1}(h) + A{n - 1}(h)" for n in range(1, 60))]
+    assert "EnterBlock(2" in with_marks("\n".join([*rows, "void f() { h = A59(h); }"]))

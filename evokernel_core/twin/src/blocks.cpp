@@ -17,8 +17,8 @@ struct HostTime {};
 
 uint8_t Undefined()
 {
-    // As float, half and integers: large and of both signs.
-    constexpr uint8_t bytes[] = {0xFE, 0x7B, 0xAD, 0x52};
+    // As float, half and integers: large and of both signs, and nothing, which is what memory often holds.
+    constexpr uint8_t bytes[] = {0xFE, 0x00, 0x7B, 0xAD, 0x52};
     return bytes[counter.run % sizeof(bytes)];
 }
 

@@ -26,7 +26,7 @@ inline void Enter(uintptr_t stack)
     counter.stack = stack;
 }
 
-// What memory holds that nobody has written: in each run something else, and never 0.
+// What memory holds that nobody has written: in each run something else, and not 0 in the first.
 uint8_t Undefined();
 
 // Leaves such bytes where the next call's frames will lie.

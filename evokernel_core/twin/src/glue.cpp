@@ -9,12 +9,23 @@ static_assert(sizeof(OpTiling) <= 65536, "OpTiling must have at most 65536 bytes
 
 extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling);
 
+// Where an object begins without a value of its own.
+struct Where {
+    void *place;
+};
+inline void *operator new(decltype(sizeof(0)), Where where) noexcept { return where.place; }
+
 extern "C" __attribute__((visibility("default"))) int EvokernelComputeTiling(
     const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes, void *buffer, uint64_t capacity,
     uint32_t *blockDim, uint64_t *workspaceBytes)
 {
-    OpTiling tiling;  // what ComputeTiling leaves unset has no value
-    if (capacity < sizeof(tiling) || !ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling)) {
+    if (capacity < sizeof(OpTiling)) {
+        return 0;
+    }
+    alignas(OpTiling) unsigned char place[sizeof(OpTiling)];
+    __builtin_memcpy(place, buffer, sizeof(place));  // what ComputeTiling leaves unset is something else in each run
+    OpTiling &tiling = *new (Where{place}) OpTiling;
+    if (!ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling)) {
         return 0;
     }
     *blockDim = static_cast<uint32_t>(tiling.blockDim);

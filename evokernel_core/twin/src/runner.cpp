@@ -14,6 +14,7 @@
 #include "copies/traffic.h"
 #include "core.h"
 #include "judge/judge.h"
+#include "judge/wire.h"
 #include "launch.h"
 #include "result.h"
 #include "sampled.h"
@@ -43,6 +44,8 @@ struct Request {
     std::vector<TensorRequest> tensors;
     int repeat = 1;
     bool races = true;
+    std::string probed;                         // where the tiling data of the probes go, which then are all of the run
+    std::vector<std::vector<int64_t>> probes;  // sizes
 };
 
 bool ParseLine(const std::string &line, Request *request)
@@ -55,6 +58,11 @@ bool ParseLine(const std::string &line, Request *request)
     if (key == "sizes") {
         for (int64_t value; words >> value;) {
             request->sizes.push_back(value);
+        }
+    } else if (key == "probe") {
+        request->probes.emplace_back();
+        for (int64_t value; words >> value;) {
+            request->probes.back().push_back(value);
         }
     } else if (key == "scalars") {
         for (std::string word; words >> word;) {  // through strtof, which takes inf and nan too
@@ -95,6 +103,8 @@ bool ParseLine(const std::string &line, Request *request)
             request->chip = value;
         } else if (key == "trace") {
             request->trace = value;
+        } else if (key == "probed") {
+            request->probed = value;
         } else if (key == "auto_sync" && (value == "on" || value == "off")) {
             request->auto_sync = value;
         } else if (key == "unknown" && (value == "zero" || value == "refuse")) {
@@ -173,6 +183,7 @@ public:
     {
         const Chip &chip = CurrentChip();
         bool good = false;
+        std::memset(tiling->data, blocks::Undefined(), sizeof(tiling->data));
         tiling->overrun = !blocks::WithinHostTime([&] {
             good = tiling_(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
                            tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) != 0;
@@ -445,6 +456,28 @@ private:
     std::vector<sampled::Part> parts_;
 };
 
+// Runs ComputeTiling alone for each of the probes. A record has whether they are covered, the blocks, the bytes of the
+// workspace, and the first bytes of the tiling data.
+bool Probe(const Request &request, Candidate &candidate, RunOutcome *outcome)
+{
+    std::ofstream file(request.probed, std::ios::binary);
+    Request one = request;
+    for (const std::vector<int64_t> &sizes : request.probes) {
+        one.sizes = sizes;
+        Tiling tiling;
+        const uint32_t head[] = {candidate.ComputeTiling(one, &tiling) ? 1u : 0u, tiling.blocks,
+                                 static_cast<uint32_t>(tiling.workspace), static_cast<uint32_t>(tiling.workspace >> 32)};
+        tiling.told.resize(wire::kToldTiling);
+        file.write(reinterpret_cast<const char *>(head), sizeof(head));
+        file.write(tiling.told.data(), static_cast<std::streamsize>(tiling.told.size()));
+    }
+    file.close();
+    if (!file) {
+        outcome->error = Wording("The file of probes %s cannot be written.", request.probed.c_str());
+    }
+    return bool(file);
+}
+
 // Where the result goes when the run is stopped in the middle.
 Request *stopped = nullptr;
 
@@ -480,6 +513,8 @@ int RunRequest(const char *path, Candidate &candidate, bool remote, bool *good)
     connected = remote;
     if (!LoadChip(request.chip, &CurrentChip(), &error) || !candidate.Load(request, &error)) {
         outcome.error = Wording("%s", error.c_str());
+    } else if (!request.probed.empty()) {
+        outcome.ok = Probe(request, candidate, &outcome);
     } else {
         Run run(request, candidate);
         outcome.ok = run.Execute(&outcome) && outcome.error.empty() && !HasErrors();

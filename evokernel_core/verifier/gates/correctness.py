@@ -15,9 +15,11 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases
 from evokernel_core.verifier.gates.full_size import Shapes, at_full_size, far_beyond
 from evokernel_core.verifier.gates.in_turn import grouped, runs
+from evokernel_core.verifier.gates.index_width import beyond_32_bits
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
 from evokernel_core.verifier.gates.landmarks import landmarks_of, small_cases, telling_words
 from evokernel_core.verifier.gates.one_case import Judges, passed
+from evokernel_core.verifier.gates.sweep import unusual_sizes
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -95,12 +97,14 @@ def check(  # noqa: PLR0913 - whom and what it asks
     if source is not None:
         _go_on(cancelled)
         known, cores = landmarks_of(task.graph, source), backend.author.device.parallel
-        near = runs(task, small_cases(task, draw, known, telling_words(tilings), cores), judges)
+        unusual = unusual_sizes(task, draw, backend, built, witness.scalars, known.equal)
+        plans = small_cases(task, draw, known, telling_words(tilings), cores, unusual)
+        near = runs(task, plans, judges)
         failure = next((case.outcome for case in near if case.failed), None)
         if failure is not None:
             return Checked(failure, shapes, witness)
     full = at_full_size(task, judges, shapes, thorough=thorough)
-    failed = full.failed or far_beyond(task, judges)
+    failed = full.failed or far_beyond(task, judges) or beyond_32_bits(task, judges, thorough=thorough)
     result = failed or passed(tuple(warnings.values()), deviation)
     return Checked(result, shapes, witness, full.words, full.timing)
 

@@ -93,10 +93,10 @@ def _samples_full_size(task: KernelTask, draw: Draw) -> bool:
 
 
 def _distribution(task: KernelTask, draw: Draw) -> str:
-    """How the inputs of the chosen slices are drawn: mostly as any other."""
+    """How the inputs of the chosen slices are drawn: mostly so that rows are of several kinds."""
     numbers = draw.numbers(f"distribution of {task.task_id}")
     others = (*(distributions_for(task.graph)[:1] or (MIXED,)), numbers.choice(magnitudes(task, numbers)))
-    return numbers.choice(("normal", "normal", MIXED, *others))
+    return numbers.choice(("normal", MIXED, MIXED, *others))
 
 
 def far_sizes(task: KernelTask, draw: Draw) -> Mapping[str, int] | None:

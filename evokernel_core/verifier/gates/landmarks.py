@@ -11,12 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from enum import IntEnum
+from itertools import islice
 from random import Random
 
 from attrs import frozen
 
 from evokernel_core.capture.reference import Values
-from evokernel_core.domain.graph import Graph, InputKind
+from evokernel_core.domain.graph import Graph, InputKind, Node
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import EXACT, KernelTask, Symbol
 from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
@@ -30,11 +31,14 @@ from evokernel_core.verifier.gates.cases import (
     total_bytes,
     total_products,
 )
+from evokernel_core.verifier.gates.equations import solutions
 from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
 from evokernel_core.verifier.gates.texts import lexed_texts
 
 SMALL_CASES = 13
 """Cases about sizes."""
+UNUSUAL_CASES = 4
+"""Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""
 BETWEEN = 4
@@ -45,6 +49,12 @@ may have for each byte of its limit."""
 FRACTAL = 16
 COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
+LEADING = 2
+"""Sizes of leading classes that are tried for one of others."""
+LONG_EVERY, LONG_LIMIT = 4, 2 * 1024**2
+"""In one of so many draws one size is beyond 65,536; bytes that this may take."""
+EQUAL = (11, 90)
+"""Of sizes that are as large as each other, or multiples."""
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -54,8 +64,12 @@ MOST_SIZE = 1 << 20
 _SWALLOWING = 4.0
 _COMPARING = frozenset("=<>%&^")
 _ORDINARY = ("normal", "normal", "mixed", "ties", "wide")
-_HUGE = {"float16": (13, 15), "bfloat16": (61, 120), "float32": (61, 120)}
-"""Exponents of two beyond those at which squares are in range, for what rounds nothing."""
+_HUGE = {"float16": (13, 15), "bfloat16": (116, 125), "float32": (116, 125)}
+"""Exponents of two at the end of the range, for what multiplies no two values: what a kernel clips or
+overflows anywhere before shows there."""
+_MINUTE = {"bfloat16": (-120, -112), "float32": (-120, -112)}
+"""The same at its beginning; of float16 all are drawn as tiny."""
+_ADDING = frozenset(("add", "sub", "rsub", "neg", "mean", "sum", "avg_pool2d", "leaky_relu"))
 
 
 @frozen
@@ -70,6 +84,8 @@ class Landmarks:
     values: tuple[float, ...] = ()
     own_values: tuple[float, ...] = ()
     """Those of the graph."""
+    solved: tuple[int, ...] = ()
+    """Sizes at which an equation of the text holds that mostly does not."""
 
 
 def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
@@ -87,7 +103,8 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
     sizes, compared, equal = (
         tuple(sorted(value for value, use in uses.items() if use >= least)) for least in Use
     )
-    return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)))
+    solved = solutions(source.files.values()) if source is not None else ()
+    return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)), solved)
 
 
 class Use(IntEnum):
@@ -175,16 +192,25 @@ def _constants(args: object) -> Iterator[float]:
 
 
 def small_cases(
-    task: KernelTask, draw: Draw, known: Landmarks, tiling: Sequence[int], cores: int
+    task: KernelTask,
+    draw: Draw,
+    known: Landmarks,
+    tiling: Sequence[int],
+    cores: int,
+    unusual: Sequence[Mapping[str, int]] = (),
 ) -> tuple[CasePlan, ...]:
     """Cases at and next to the landmarks, each of a few thousand elements: of values about the numbers that
     are named, of values whose squares are out of range, of inputs near each other, and of sizes.
-    ``tiling``: words of the tiling data; ``cores``: how many the device has."""
+    ``tiling``: words of the tiling data; ``cores``: how many the device has; ``unusual``: sizes at which the
+    host code decides as it rarely does, of which the first that are light are taken."""
     numbers = draw.numbers(f"landmarks of {task.task_id}")
     hows = enumerate(_values(task, known, numbers))
     plans = [(_few(task, numbers, long=place % 2), how) for place, how in hows]
     hints = _hints(task, known, tiling, cores)
     plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers)]
+    plans += [(sizes, "normal") for sizes in (*_related(task, numbers), *_long(task, numbers))]
+    light = (sizes for sizes in unusual if _fits(task, sizes, LARGER * LIMIT))
+    plans += [(sizes, "normal") for sizes in islice(light, UNUSUAL_CASES)]
     return tuple(
         CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), how, 1, _is_beyond(task, sizes))
         for sizes, how in plans
@@ -198,7 +224,8 @@ def _hints(task: KernelTask, known: Landmarks, tiling: Sequence[int], cores: int
     words = [word for word in dict.fromkeys(tiling) if 1 < word <= MOST_SIZE and word not in told]
     compared = tuple(size for size in known.compared if size not in known.equal)
     named = tuple(size for size in known.sizes if size not in known.compared)
-    return Hints(known.equal, compared, named, tuple(words), cores)
+    solved = tuple(size for size in known.solved if size not in known.equal)
+    return Hints(known.equal, compared, named, tuple(words), cores, solved)
 
 
 def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str]:
@@ -217,11 +244,21 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         # Subnormal numbers are few: in one case all are of the magnitude that a sum with the number swallows.
         exponent = round(math.log2(abs(numbers.choice(large)))) - 20
         yield str(Values("normal", min(max(exponent, -18), -1)))
-    if all(node.op.split(".")[1] in EXACT for node in task.graph.nodes):
-        yield str(Values(numbers.choice(("normal", "uniform")), numbers.randint(*_HUGE[narrowest(task)])))
+    if all(_keeps_magnitude(node) for node in task.graph.nodes):
+        dtype = narrowest(task)
+        for exponents in (_HUGE, _MINUTE)[: 1 + (dtype in _MINUTE)]:
+            yield str(Values(numbers.choice(("normal", "uniform")), numbers.randint(*exponents[dtype])))
     specs = [o.spec for o in task.graph.inputs if o.kind is InputKind.TENSOR and "float" in o.spec.dtype]
     if len({(spec.dtype, spec.shape) for spec in specs}) < len(specs):
         yield "alike"
+
+
+def _keeps_magnitude(node: Node) -> bool:
+    """Whether a result is in range wherever its operands are, up to a constant."""
+    packet = node.op.split(".")[1]
+    if packet in ("mul", "div"):
+        return isinstance(node.args[1], int | float)
+    return packet in EXACT or packet in _ADDING
 
 
 def _some(pool: Sequence[float], numbers: Random) -> tuple[float, ...]:
@@ -230,6 +267,21 @@ def _some(pool: Sequence[float], numbers: Random) -> tuple[float, ...]:
 
 def _is_beyond(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     return any(sizes[symbol.name] > symbol.size for symbol in task.symbols)
+
+
+def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """In some draws one size beyond what 16 bits count, with the others small."""
+    if not task.symbols or numbers.randrange(LONG_EVERY):
+        return
+    given = numbers.choice(task.symbols).name
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    most = total_bytes(task, least) + LONG_LIMIT
+    for others in (numbers.randint(2, 5), 1):
+        small = {name: max(size, others) for name, size in least.items()}
+        sizes = {**small, given: (1 << 16) + numbers.randint(1, 99)}
+        if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
+            yield sizes
+            return
 
 
 def _few(task: KernelTask, numbers: Random, *, long: int) -> dict[str, int] | None:
@@ -255,8 +307,8 @@ def telling_words(tilings: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def special_decks(task: KernelTask, hints: Hints, numbers: Random) -> dict[str, list[int]]:
-    """Of each symbol the sizes that are tried, in order: of each class of the table as many as it says, those
-    of leading classes before others, then the rest."""
+    """Of each symbol the sizes that are tried, in order: of each class as many as the table says, two of
+    leading classes for one of others, so that a symbol of few turns meets both, then the rest."""
     decks = {}
     for symbol in task.symbols:
         leading: list[int] = []
@@ -269,9 +321,19 @@ def special_decks(task: KernelTask, hints: Hints, numbers: Random) -> dict[str, 
             rest += sizes[class_.most :]
         numbers.shuffle(first)
         numbers.shuffle(rest)
-        deck = dict.fromkeys(leading + first + rest)
+        deck = dict.fromkeys([*_merged(leading, first, LEADING), *rest])
         decks[symbol.name] = [size for size in deck if size >= max(symbol.minimum, 2)]
     return decks
+
+
+def _merged(leading: Sequence[int], others: Sequence[int], count: int) -> Iterator[int]:
+    """``count`` of the first for each of the second, then what is left of either."""
+    behind = iter(others)
+    for number, size in enumerate(leading, 1):
+        yield size
+        if number % count == 0:
+            yield from islice(behind, 1)
+    yield from behind
 
 
 def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[dict[str, int]]:
@@ -293,6 +355,23 @@ def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[
             sizes[symbol.name] = _taken(task, deck, sizes, symbol, fits, numbers)
         if _fits(task, sizes, LARGER * LIMIT):
             yield sizes
+
+
+def _related(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """All sizes as large as each other, and one a multiple of another."""
+    names = [symbol.name for symbol in task.symbols]
+    if len(names) < 2:
+        return
+    for times in (1, numbers.choice((1, 2, 3, 4))):
+        size = numbers.randint(*EQUAL)
+        while size > 1:
+            sizes = {symbol.name: max(symbol.minimum, size) for symbol in task.symbols}
+            one, other = numbers.sample(names, 2)
+            sizes[one] = times * sizes[other]
+            if _fits(task, sizes, LARGER * LIMIT):
+                yield sizes
+                break
+            size = size * 3 // 4
 
 
 def _taken(

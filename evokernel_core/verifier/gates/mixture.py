@@ -161,14 +161,15 @@ CLASSES: tuple[Class, ...] = (
 @frozen
 class Hints:
     """What may be special to a kernel: the whole numbers that its text asks something to be equal to, those
-    that it compares or assigns otherwise, the others that stand there, words of its tiling data, and how many
-    cores the device has."""
+    that it compares or assigns otherwise, the others that stand there, words of its tiling data, how many
+    cores the device has, and sizes at which an equation of its text holds."""
 
     equal: tuple[int, ...] = ()
     compared: tuple[int, ...] = ()
     named: tuple[int, ...] = ()
     tiling: tuple[int, ...] = ()
     cores: int = 1
+    solved: tuple[int, ...] = ()
 
 
 @frozen
@@ -215,8 +216,11 @@ def _long_aligned(numbers: Random) -> int:
 SIZE_CLASSES: tuple[SizeClass, ...] = (
     SizeClass("a number that the kernel's text asks to be equal to", 4, 0.9,
               lambda _, hints, __: hints.equal, True),
-    SizeClass("another number that its text compares or assigns", 3, 0.5,
+    SizeClass("a multiple of 64 beyond 4,096", 1, 0.8,
+              lambda _, __, numbers: (_long_aligned(numbers),), True),
+    SizeClass("another number that its text compares or assigns", 3, 0.45,
               lambda _, hints, __: hints.compared),
+    SizeClass("at which an equation of its text holds", 3, 0.4, lambda _, hints, __: hints.solved),
     SizeClass("a word of its tiling data", 3, 0.5, lambda _, hints, __: hints.tiling),
     SizeClass("twice a word of its tiling data", 2, 0.4,
               lambda _, hints, __: [2 * word for word in hints.tiling]),
@@ -224,8 +228,6 @@ SIZE_CLASSES: tuple[SizeClass, ...] = (
               lambda _, hints, __: (hints.cores + 1, hints.cores - 1, 2 * hints.cores + 1), True),
     SizeClass("the prime below a power of two", 1, 0.3, lambda _, __, numbers: numbers.choices(PRIMES_BELOW)),
     SizeClass("the prime above a power of two", 1, 0.3, lambda _, __, numbers: numbers.choices(PRIMES_ABOVE)),
-    SizeClass("a multiple of 64 beyond 4,096", 1, 0.8,
-              lambda _, __, numbers: (_long_aligned(numbers),), True),
     SizeClass("a multiple of 16, no power of two", 1, 0.35,
               lambda _, __, numbers: (16 * numbers.choice((3, 5, 7, 9)),)),
     SizeClass("next to one of those numbers, or a multiple", 1, 0.8,
@@ -261,17 +263,27 @@ def told(task: KernelTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def special_shares(
     task: KernelTask, hints: Hints, verifications: Sequence[Sequence[Mapping[str, int]]]
-) -> dict[str, float]:
-    """Of each class of sizes the share of verifications in which a symbol has one of it; one is the sizes of
-    its cases."""
-    members = {c.name: {s.name: _members(c, s, hints) for s in task.symbols} for c in SIZE_CLASSES}
-    return {
-        name: sum(
-            any(sizes[symbol] in of[symbol] for sizes in cases for symbol in of) for cases in verifications
-        )
-        / len(verifications)
-        for name, of in members.items()
-    }
+) -> dict[str, dict[str, float]]:
+    """Of each class of sizes, for each symbol the share of verifications in which it has one of it, and as
+    ``ANY`` that in which some symbol has; one verification is the sizes of its cases."""
+    result: dict[str, dict[str, float]] = {}
+    for class_ in SIZE_CLASSES:
+        of = {symbol.name: _members(class_, symbol, hints) for symbol in task.symbols}
+        seen = [
+            {name for sizes in cases for name in of if sizes[name] in of[name]} for cases in verifications
+        ]
+        counts = {name: sum(name in names for names in seen) for name in of} | {ANY: sum(map(bool, seen))}
+        result[class_.name] = {name: count / len(verifications) for name, count in counts.items()}
+    return result
+
+
+def below_special_floor(shares: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The classes of sizes that fewer verifications have than their floor, or that some symbol never has."""
+    return [
+        class_.name
+        for class_ in SIZE_CLASSES
+        if class_.floor and (shares[class_.name][ANY] < class_.floor or not min(shares[class_.name].values()))
+    ]
 
 
 def _members(class_: SizeClass, symbol: Symbol, hints: Hints) -> frozenset[int]:
@@ -279,6 +291,8 @@ def _members(class_: SizeClass, symbol: Symbol, hints: Hints) -> frozenset[int]:
 
 
 _SEEDS = 100
+ANY = "any"
+"""Names the share of verifications in which at least one symbol has a size of a class."""
 
 
 def narrowest(task: KernelTask) -> str:

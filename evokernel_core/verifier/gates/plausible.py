@@ -66,7 +66,7 @@ def implausible(task: KernelTask, device: Device, timing: Timing) -> Sentence:
             pipe=pipe,
         )
     _, written = traffic(task, task.sizes)
-    stored = _bytes(timing, _STORES)
+    stored = stored_bytes(timing)
     if timing.work and written >= LEAST_COUNTED and stored < WHOLE * written:
         return Sentence(
             "At full size the kernel stores {stored} bytes of outputs that have {written}.",
@@ -155,6 +155,11 @@ def shares(
 def _least_us(pipe: str, work: PipeWork, device: Device) -> float:
     """Microseconds of a pipe where all cores that have it share its work evenly."""
     return work.us / device.cores_of(pipe)
+
+
+def stored_bytes(timing: Timing) -> int:
+    """Bytes that a launch stores to global memory."""
+    return _bytes(timing, _STORES)
 
 
 def _bytes(timing: Timing, pipes: tuple[str, ...]) -> int:

@@ -311,8 +311,8 @@ TABLES = [
         ),
         "constant-table",
     ),
-    ("a table in a string", top('constexpr char T[] = "' + "x" * 300 + '";'), "constant-table"),
-    ("a table of characters", top("constexpr char T[] = {" + "'a', " * 70 + "};"), "constant-table"),
+    ("a table in a string", top('constexpr char T[] = "' + "x" * 300 + '";'), "constant-table type"),
+    ("a table of characters", top("constexpr char T[] = {" + "'a', " * 70 + "};"), "constant-table type"),
     (
         "a table that the compiler computes",
         top(
@@ -357,6 +357,11 @@ TILINGS = [
         "directive",
     ),
     ("a macro that only the kernel's file knows", (COVERED, "FACE return true;"), "compile callee"),
+    ("a sign that x86-64 has and AArch64 has not", (COVERED, "const char c = -1; return c < 0;"), "type"),
+    ("the same of a wide one", (COVERED, "return static_cast<wchar_t>(-1) < 0;"), "type"),
+    ("the same of a literal", (COVERED, r"return '\xff' < 0;"), "type"),
+    ("the same by another name", (COVERED, "using C = char; const C c = -1; return c < 0;"), "type"),
+    ("digits that only one host has", (COVERED, "long double d = 1; return d + 1e-25L > d;"), "type"),
     ("sorting on the host", (COVERED, "int n[2] = {2, 1}; std::sort(n, n + 2); return true;"), "callee"),
 ]
 KERNELS = [*HIDING, *REACHING, *HOSTING, *LAUNCHING, *TABLES]

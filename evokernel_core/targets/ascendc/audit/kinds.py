@@ -64,10 +64,14 @@ class CursorKind(IntEnum):
     FIRST_ATTRIBUTE = 400
     STATIC_ASSERT = 602
 
-    # types
+    # types; UNSIGNED_CHAR and SIGNED_CHAR are plain ``char``, by the host
     UNEXPOSED_TYPE = 1001
     VOID = 1002
+    UNSIGNED_CHAR = 1004
+    SIGNED_CHAR = 1013
+    WIDE_CHAR = 1015
     FIRST_FLOAT = 1021
+    LONG_DOUBLE = 1023
     DEPENDENT = 1026
     HALF = 1031
     POINTER = 1101

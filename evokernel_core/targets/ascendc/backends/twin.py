@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from attrs import evolve
 
 from evokernel_core import __version__, temporary
@@ -18,7 +20,7 @@ from evokernel_core.hardware.ascend.chip import chip_of
 from evokernel_core.twin import timeline
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.gaps import Summary
-from evokernel_core.twin.judge import Sandboxes, judge_in_turn, judge_kernel
+from evokernel_core.twin.judge import Sandboxes, judge_in_turn, judge_kernel, probe_tilings
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
     ExitStatus,
@@ -89,6 +91,15 @@ class TwinBackend:
         results = judge_in_turn(built, requests, evolve(limits, wall_s=wall_s), sandboxes, folders[0])
         return tuple(map(_executed, cases, results))
 
+    def probe(
+        self, built: BuiltKernel, sizes: Sequence[tuple[int, ...]], scalars: tuple[float, ...]
+    ) -> npt.NDArray[np.uint32]:
+        """What ComputeTiling makes of sizes, a row of words each; no rows where it crashes at some."""
+        request = RunRequest(mode=Mode.TIME, chip=self.chip, scalars=scalars, probes=tuple(sizes))
+        with temporary.folder("probes") as folder:
+            sandboxes = self._sandboxes(built, [request], [Path(folder)])
+            return probe_tilings(built, request, self._limits, sandboxes, Path(folder))
+
     def _request(self, case: Case) -> RunRequest:
         return RunRequest(
             mode=Mode.SAMPLE if case.output_parts else Mode.CHECK,
@@ -123,6 +134,16 @@ class TwinBackend:
         """The modelled latency at full size. Raises CandidateError where the run has none."""
         with temporary.folder("time") as folder:
             return _timing(self._timed(built, request, Path(folder)))
+
+    def measure_briefly(self, built: BuiltKernel, request: TimingRequest, wall_s: float) -> Timing | None:
+        """The same, None where timing takes longer than so many seconds. Raises CandidateError."""
+        brief = TwinBackend(self.author, evolve(self._limits, wall_s=wall_s))
+        try:
+            return brief.measure(built, request)
+        except CandidateError as error:
+            if error.code == ExitStatus.TIMEOUT:
+                return None
+            raise
 
     def write_timeline(self, built: BuiltKernel, request: TimingRequest, page: Path) -> Summary:
         """Writes the timeline of the launch that ``measure`` would time; gives what it comes to. Raises

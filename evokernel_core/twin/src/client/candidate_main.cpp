@@ -57,6 +57,7 @@ client::Outcome Tiling()
     const auto scalars = List<float>(reader);
     const Chip &chip = CurrentChip();
     client::Outcome outcome;
+    std::memset(tiling_data, blocks::Undefined(), sizeof(tiling_data));
     const bool within = blocks::WithinHostTime([&] {
         outcome.good = tiling_function(sizes.data(), scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
                                        tiling_data, sizeof(tiling_data), &outcome.blocks, &outcome.workspace) != 0;

@@ -23,12 +23,25 @@ _DECLARING = frozenset(
 _NAMING = frozenset((CursorKind.TYPE_REF, CursorKind.TEMPLATE_REF))
 
 
+_OF_THE_HOST = frozenset(
+    (CursorKind.UNSIGNED_CHAR, CursorKind.SIGNED_CHAR, CursorKind.WIDE_CHAR, CursorKind.LONG_DOUBLE)
+)
+"""Whether ``char`` and ``wchar_t`` have a sign, and how many digits a ``long double`` has, is another on
+x86-64 than on AArch64: host code that asks decides otherwise there."""
+
+
 def check_types(unit: Unit) -> Iterator[Finding]:
     """Declarations of types that are not on the list, and names of them."""
     for node in unit.nodes:
         if is_launcher_node(node):
             continue
-        if node.kind in _DECLARING and (what := _refused(node.type)):
+        if node.type.stripped in _OF_THE_HOST and not node.type.pointers:
+            message = Sentence(
+                "{type} differs between hosts; use int8_t, uint8_t, int32_t or float.",
+                type=node.type.spelling,
+            )
+            yield at(node, "type", message)
+        elif node.kind in _DECLARING and (what := _refused(node.type)):
             name = node.name or Sentence("A parameter")
             message = Sentence("{name} is {what}; use numbers and tensors.", name=name, what=what)
             yield at(node, "type", message)

@@ -1,0 +1,105 @@
+"""Sizes at which a kernel's host code decides otherwise than at most: they are found by asking it alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from attrs import frozen
+
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.landmarks import Landmarks, small_cases
+from evokernel_core.verifier.gates.sweep import MOST_UNUSUAL, RANKED, sweep_of, unusual_sizes
+from tests.verifier.conftest import make_task
+
+TASK = make_task("softmax")
+STEP, CORES = 64, 48
+Holds = Callable[[int, int], bool]
+
+
+@frozen
+class Host:
+    """A backend whose kernel has the words of an honest tiling and ``flag``."""
+
+    flag: Callable[[int, int], int]
+
+    def probe(
+        self, built: Any, sizes: Sequence[tuple[int, ...]], scalars: tuple[float, ...]
+    ) -> npt.NDArray[np.uint32]:
+        rows = []
+        for first, second in sizes:
+            share = -(-first // CORES)
+            pitch = -(-second // STEP) * STEP
+            rows.append((1, -(-first // share), first, second, share, pitch, self.flag(first, second)))
+        return np.array(rows, np.uint32)
+
+
+def found(flag: Callable[[int, int], int], number: int = 1) -> list[tuple[int, int]]:
+    seen = unusual_sizes(TASK, Draw(f"{number:032x}"), Host(flag), None, ())
+    return [(sizes["s0"], sizes["s1"]) for sizes in seen]
+
+
+HIDDEN: dict[str, Holds] = {
+    "a product that is one number": lambda _, n: n * 7 == 1393,
+    "a remainder": lambda _, n: n % 97 == 13 and n > 97,
+    "digits": lambda _, n: n > 10 and sum(map(int, str(n))) == 19,
+    "a square": lambda m, n: m == n and m > 9,
+    "one twice the other": lambda m, n: m == 2 * n and n > 9,
+    "one bit": lambda m, _: m.bit_count() == 7,
+    "of the first dimension": lambda m, _: (m ^ 85) == 0,
+}
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("name", HIDDEN)
+def test_sizes_that_arithmetic_hides_are_found_where_a_word_tells_them(name: str, number: int) -> None:
+    holds = HIDDEN[name]
+    seen = found(lambda m, n: int(holds(m, n)), number)
+    assert seen and holds(*seen[0]) and len(seen) <= RANKED + MOST_UNUSUAL
+
+
+OFF: dict[str, Callable[[int, int], int]] = {
+    "one element less": lambda _, n: n - (n == 199),
+    "a row more": lambda m, n: m * 64 + 64 * (m == 77),
+}
+
+
+@pytest.mark.parametrize("name", OFF)
+def test_words_off_the_line_of_their_neighbours_are_found(name: str) -> None:
+    assert {"one element less": 199, "a row more": 77}[name] in found(OFF[name])[0]
+
+
+def test_an_ordinary_tiling_has_nothing_unusual() -> None:
+    assert found(lambda m, n: 0) == found(lambda m, n: m * n) == []
+
+
+def test_what_is_found_is_run_with_data() -> None:
+    unusual = [{"s0": 4, "s1": 199}, {"s0": 1 << 20, "s1": 1 << 12}]
+    plans = small_cases(TASK, Draw("0" * 32), Landmarks(), (), CORES, unusual)
+    assert [dict(plan.sizes) for plan in plans].count(unusual[0]) == 1
+    assert unusual[1] not in [dict(plan.sizes) for plan in plans]
+
+
+def test_a_host_code_that_crashes_tells_nothing() -> None:
+    class Crashes:
+        def probe(self, *_: Any) -> npt.NDArray[np.uint32]:
+            return np.empty((0, 9), np.uint32)
+
+    assert unusual_sizes(TASK, Draw("0" * 32), Crashes(), None, ()) == ()
+    assert unusual_sizes(TASK, Draw("0" * 32), object(), None, ()) == ()
+
+
+def _neighbours(run: Sequence[tuple[int, ...]]) -> Iterator[bool]:
+    for one, other in itertools.pairwise(run):
+        yield sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
+
+
+def test_a_sweep_has_runs_of_neighbours_of_each_dimension() -> None:
+    sweep = sweep_of(TASK, Draw("0" * 32))
+    assert len(sweep.runs) == len(TASK.symbols) and all(all(_neighbours(run)) for run in sweep.runs)
+    assert sum(first == second for first, second in sweep.apart) > 10
+    assert len(sweep.sizes) < 2000
