@@ -103,7 +103,7 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
     sizes, compared, equal = (
         tuple(sorted(value for value, use in uses.items() if use >= least)) for least in Use
     )
-    solved = solutions(source.files.values()) if source is not None else ()
+    solved = solutions(lexed_texts(source)) if source is not None else ()
     return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)), solved)
 
 

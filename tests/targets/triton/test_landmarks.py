@@ -20,6 +20,20 @@ def test_a_size_that_a_function_asks_for_is_a_landmark(condition: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "sizes"),
+    [
+        ("rows // 2 == 33", {66, 67}),
+        ("rows * 7 == 679", {97}),
+        ("columns > 3 and (rows + 3) // 4 == 25", {97, 98, 99, 100}),
+        ("rows * 7 != 1757 * 7 - 7 * 1660", {97}),
+    ],
+)
+def test_a_size_behind_arithmetic_is_solved(condition: str, sizes: set[int]) -> None:
+    text = SOFTMAX.replace("    powers =", f"    if {condition}:\n        pass\n    powers =")
+    assert sizes <= set(landmarks_of(softmax_task().graph, softmax_source(text)).solved)
+
+
+@pytest.mark.parametrize(
     "changed", [{"grid": ("s0 - (s0 == 1757)",)}, {"constants": {"BLOCK": "1 + (s1 // 4 == 1757)"}}]
 )
 def test_a_size_that_a_launch_asks_for_is_a_landmark(changed: dict[str, object]) -> None:
