@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from evokernel_core.targets.triton.backends.interpreter_case import decisions
 from evokernel_core.targets.triton.launch import read_launches
 from evokernel_core.targets.triton.source import LAUNCH
 from evokernel_core.verifier.gates.landmarks import landmarks_of
@@ -41,3 +42,10 @@ def test_a_size_that_a_launch_asks_for_is_a_landmark(changed: dict[str, object])
     record = evolve(record, launches=(evolve(record.launches[0], **changed),))
     kernel = softmax_source().with_files({LAUNCH: record.text()})
     assert 1757 in landmarks_of(softmax_task().graph, kernel).equal
+
+
+def test_a_record_tells_what_it_decides_at_some_sizes() -> None:
+    record = read_launches(softmax_source().files[LAUNCH])
+    record = evolve(record, requires=("s0 < 9",))
+    table = decisions(record, [(3, 5), (9, 5), (8, 100)])
+    assert table.tolist() == [[1, 8, 3, 1, 1], [0, 0, 0, 0, 0], [1, 128, 8, 1, 1]]

@@ -22,7 +22,13 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.hardware.roofline import moved_us
 from evokernel_core.targets.triton.backends.interpreter_candidate import CandidateProcess
-from evokernel_core.targets.triton.backends.interpreter_case import Call, call_of, dtypes_of, unknown_dtypes
+from evokernel_core.targets.triton.backends.interpreter_case import (
+    Call,
+    call_of,
+    decisions,
+    dtypes_of,
+    unknown_dtypes,
+)
 from evokernel_core.targets.triton.backends.interpreter_child import (
     Answer,
     Gone,
@@ -141,14 +147,19 @@ class InterpreterBackend:
         built.counted[tuple(call.sizes.values())] = estimate
         return 0.0 if built.is_own or call.sizes == built.task.sizes else estimate.us
 
-    def execute_in_turn(self, built: Interpreted, cases: Sequence[Case]) -> tuple[Execution, ...]:
-        """Runs cases in the same process up to the first that fails; so does ``execute``, one call each."""
+    def execute_in_turn(
+        self, built: Interpreted, cases: Sequence[Case], probes: Sequence[tuple[int, ...]] = ()
+    ) -> tuple[Execution, ...]:
+        """Runs cases in the same process up to the first that fails; so does ``execute``, one call each. Host
+        code is the launch record, which is read here."""
         executions: list[Execution] = []
         for case in cases:
             executions.append(self.execute(built, case))
             last = executions[-1]
             if last.hazards or last.status not in (RunStatus.OK, RunStatus.DECLINED):
-                break
+                return tuple(executions)
+        if probes and executions:
+            executions[-1] = evolve(executions[-1], probed=decisions(built.record, probes))
         return tuple(executions)
 
     def _addresses(self, nbytes: int) -> int:
