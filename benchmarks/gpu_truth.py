@@ -33,7 +33,8 @@ from benchmarks.measuring.kernels import BYTES, REPEATED, affine_kernel, affine_
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.hardware.gpu.gpu import DEFAULT_GPU, load_gpu
+from evokernel_core.hardware.gpu.gpu import load_gpu
+from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU
 from evokernel_core.targets.triton.backends.cuda import CudaBackend, Measured, open_cuda
 from evokernel_core.targets.triton.backends.intervals import Ratio
 from evokernel_core.verifier.base import Case, Execution, RunStatus, TimingRequest

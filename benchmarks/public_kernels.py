@@ -26,7 +26,8 @@ from typing import Any
 from public_cases import cases_below, write_case
 
 from evokernel_core.domain.errors import EvoKernelError, UsageError
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, Chip, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP
 from evokernel_core.twin.operators.folder import read_folder
 from evokernel_core.twin.operators.host import build_host
 from evokernel_core.twin.operators.report import operator_rows, ran_case

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 
 from evokernel_core import targets
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.kernel_files import KernelFiles
 from evokernel_core.domain.settings import Settings
 
-OTHER = KernelFiles("other", ("kernel.py",), "kernel.py", lambda: ("h200",))
+OTHER = evolve(targets.TRITON, target="other", names=("kernel.py",), devices=lambda: ("h200",), title="Other")
 
 
 MANIFEST = Path(__file__).parent.parent / "vscode-extension" / "package.json"
@@ -51,7 +51,9 @@ def test_a_target_is_named_or_the_one_of_the_device(device: str, asked: str, nam
     ("device", "asked", "words"),
     [
         ("h200", "cuda", r"no target called 'cuda'; choose one of: auto, ascendc, triton, other\."),
-        ("h200", "ascendc", r"no chip called 'h200'; choose one of: ascend910b1, "),
+        ("h300", "ascendc", r"no chip called 'h300'; choose one of: ascend910b1, "),
+        ("h200", "ascendc", r"h200 in AscendC are not supported yet; .*910b4, or the target other"),
+        ("ascend910b1", "triton", r"ascend910b1 in Triton are not supported yet; .* or the target ascendc"),
         ("h300", "auto", r"no chip called 'h300'; choose one of: ascend910b1, .*, h200\."),
     ],
 )

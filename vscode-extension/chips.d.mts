@@ -5,6 +5,13 @@ export interface Chip {
   readonly mhz: number;
   readonly gbps: number;
 }
+export interface Gpu {
+  readonly name: string;
+  readonly cores: number;
+  readonly mhz: number;
+  readonly gbps: number;
+}
 export function chips(): Chip[];
+export function gpus(): Gpu[];
 export function setting(): string;
 export function words(): Readonly<Record<string, Readonly<Record<string, string>>>>;

@@ -1,49 +1,71 @@
-// The setting evokernel.chip lists the chips of evokernel_core/hardware/ascend/chips: `node chips.mjs` writes it anew.
+// The setting evokernel.chip lists the devices of evokernel_core/hardware: `node chips.mjs` writes it anew.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const CHIPS = "../evokernel_core/hardware/ascend/chips";
+const GPUS = "../evokernel_core/hardware/gpu/gpus";
 
-/** A whole number of a chip's file, or else of the one that it is based on. */
-function whole(name, key) {
-  const text = readFileSync(`${CHIPS}/${name}.toml`, "utf8");
-  const found = new RegExp(`^${key} *= *(\\d+)`, "m").exec(text)?.[1];
+/** A whole number of a device's file, or else of the one that it is based on. */
+function whole(folder, name, key) {
+  const text = readFileSync(`${folder}/${name}.toml`, "utf8");
+  const found = new RegExp(`^${key} *= *([\\d_]+)`, "m").exec(text)?.[1];
   const base = /^base *= *"(\w+)"/m.exec(text)?.[1];
-  return found === undefined && base !== undefined ? whole(base, key) : Number(found);
+  return found === undefined && base !== undefined ? whole(folder, base, key) : Number(found?.replaceAll("_", ""));
+}
+
+function names(folder) {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".toml"))
+    .map((file) => file.replace(/\.toml$/, ""))
+    .sort();
 }
 
 /** Name, cores, clock and memory bandwidth of each chip, sorted by name. */
 export function chips() {
-  return readdirSync(CHIPS)
-    .filter((file) => file.endsWith(".toml"))
-    .sort()
-    .map((file) => {
-      const name = file.replace(/\.toml$/, "");
-      const [cube, vector, mhz, gbps] = ["aic", "aiv", "mhz", "hbm_gbps"].map((key) => whole(name, key));
-      return { name, cube, vector, mhz, gbps };
-    });
+  return names(CHIPS).map((name) => {
+    const [cube, vector, mhz, gbps] = ["aic", "aiv", "mhz", "hbm_gbps"].map((key) => whole(CHIPS, name, key));
+    return { name, cube, vector, mhz, gbps };
+  });
 }
 
-/** What package.json says of the setting between its type and its default. */
+/** The same of each GPU. */
+export function gpus() {
+  return names(GPUS).map((name) => {
+    const [cores, mhz, bytes] = ["multiprocessors", "clock_mhz", "peak_bytes_us"].map((key) => whole(GPUS, name, key));
+    return { name, cores, mhz, gbps: bytes / 1000 };
+  });
+}
+
+/** What package.json says of the setting between its type and its default; empty is the target's own. */
 export function setting() {
-  const found = chips();
-  const names = found.map(({ name }) => `"${name}"`).join(", ");
-  const told = found.map(({ name }) => `            "%setting.chip.${name}%"`).join(",\n");
-  return `          "enum": [${names}],\n          "enumDescriptions": [\n${told}\n          ],\n`;
+  const found = [...chips(), ...gpus()].map(({ name }) => name);
+  const listed = ["", ...found].map((name) => `            "${name}"`).join(",\n");
+  const told = ["own", ...found].map((name) => `            "%setting.chip.${name}%"`).join(",\n");
+  return `          "enum": [\n${listed}\n          ],\n          "enumDescriptions": [\n${told}\n          ],\n`;
 }
 
 const WORDS = {
-  "package.nls.json": ({ cube, vector, mhz, gbps }) =>
-    `${cube} cube cores and ${vector} vector cores at ${mhz} MHz, ${gbps} GB/s`,
-  "package.nls.zh-cn.json": ({ cube, vector, mhz, gbps }) =>
-    `${cube} 个 Cube 核，${vector} 个 Vector 核，${mhz} MHz，${gbps} GB/s`,
+  "package.nls.json": {
+    own: "The target's own: ascend910b1, or nvidia_h200 for Triton",
+    chip: ({ cube, vector, mhz, gbps }) => `${cube} cube cores and ${vector} vector cores at ${mhz} MHz, ${gbps} GB/s`,
+    gpu: ({ cores, mhz, gbps }) => `${cores} multiprocessors at ${mhz} MHz, ${gbps} GB/s`,
+  },
+  "package.nls.zh-cn.json": {
+    own: "目标自己的设备：ascend910b1，Triton 则为 nvidia_h200",
+    chip: ({ cube, vector, mhz, gbps }) => `${cube} 个 Cube 核，${vector} 个 Vector 核，${mhz} MHz，${gbps} GB/s`,
+    gpu: ({ cores, mhz, gbps }) => `${cores} 个流多处理器，${mhz} MHz，${gbps} GB/s`,
+  },
 };
 
 /** Those words by file and key. */
 export function words() {
   return Object.fromEntries(
-    Object.entries(WORDS).map(([file, say]) => [
+    Object.entries(WORDS).map(([file, { own, chip, gpu }]) => [
       file,
-      Object.fromEntries(chips().map((chip) => [`setting.chip.${chip.name}`, say(chip)])),
+      Object.fromEntries([
+        ["setting.chip.own", own],
+        ...chips().map((device) => [`setting.chip.${device.name}`, chip(device)]),
+        ...gpus().map((device) => [`setting.chip.${device.name}`, gpu(device)]),
+      ]),
     ]),
   );
 }

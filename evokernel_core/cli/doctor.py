@@ -11,27 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from attrs import asdict, frozen
+from attrs import asdict
 
 from evokernel_core.cli.options import named_interpreter, target_option
 from evokernel_core.cli.terminal import say, shown
+from evokernel_core.domain.check import Check
 from evokernel_core.domain.errors import EvoKernelError, InterpreterUnavailable
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import ALL, REMOTE, install_command, needed
 from evokernel_core.keys import with_keys
 from evokernel_core.paths import data_dir, memory_path
+from evokernel_core.targets import with_device
 
 REPORT = Path("evokernel-npu-report.json")
-
-
-@frozen
-class Check:
-    """One line of the report. ``advice`` says what to do where ``ok`` is False."""
-
-    name: str
-    ok: bool
-    found: str
-    advice: str = ""
 
 
 @click.command()
@@ -74,7 +66,7 @@ def command(  # noqa: PLR0913, PLR0917
     report: Path,
     as_json: bool,
 ) -> None:
-    """Check the compiler, interpreter, twin, memory, verifier and sandbox of this machine.
+    """Check the compiler, interpreter, twin, memory, verifier, sandbox, Triton and GPU of this machine.
 
     With --npu: find CANN, the driver and torch_npu, compile two small kernels with bisheng, run them,
     compare what they computed, and read their profiles.
@@ -82,7 +74,8 @@ def command(  # noqa: PLR0913, PLR0917
     if npu:
         first_run(npu_python(interpreter, trust), target, report, as_json)
         return
-    settings = with_keys(Settings(interpreter=interpreter, target=target, verifier_url=verifier_url))
+    asked = Settings(interpreter=interpreter, target=target, chip="", verifier_url=verifier_url)
+    settings = with_keys(with_device(asked))
     checks = tuple(run_checks(settings, prepare, trust))
     ok = all(check.ok for check in checks)
     if as_json:
@@ -98,10 +91,10 @@ def first_run(python: str, target: str, path: Path, as_json: bool) -> None:
     failed."""
     from evokernel_core.cli import first_run_report
     from evokernel_core.domain.first_run import RunStep
-    from evokernel_core.targets import load_toolchain, target_for
+    from evokernel_core.targets import default_device, load_toolchain, target_for
 
     done: list[RunStep] = []
-    for step in load_toolchain(target_for(Settings().chip, target)).first_run(python):
+    for step in load_toolchain(target_for(default_device(target), target)).first_run(python):
         done.append(step)
         if not as_json:
             say(first_run_report.lines_of(step))
@@ -134,6 +127,7 @@ def run_checks(settings: Settings, prepare: bool, trust: Path | None = None) -> 
     yield _attempt("memory", check_memory)
     yield _attempt("verifier", lambda: check_verifier(settings))
     yield _attempt("sandbox", check_sandbox)
+    yield from check_targets(settings, trust)
     yield check_extras()
 
 
@@ -227,8 +221,10 @@ def check_verifier(settings: Settings) -> Check:
     """Who judges kernels, and whether it answers."""
     if not settings.verifier_url:
         from evokernel_core import __version__
+        from evokernel_core.verifier.factory import default_backend
 
-        return Check("verifier", True, f"in process, twin {__version__} (latencies are modelled)")
+        backend = default_backend(settings)
+        return Check("verifier", True, f"in process, {backend} {__version__} (latencies are modelled)")
     with needed(REMOTE):
         from evokernel_core.verifier.client import RemoteVerifier
 
@@ -247,6 +243,19 @@ def check_sandbox() -> Check:
     level = probe(prepare().launcher).level
     note = "" if level is Level.FULL else "; a newer Linux kernel confines more, see docs/security.md"
     return Check("sandbox", True, f"{level}{note}")
+
+
+def check_targets(settings: Settings, trust: Path | None = None) -> Iterator[Check]:
+    """What each target needs beside the twin; of one that nobody asked for nothing is a failure."""
+    from evokernel_core.capture.interpreter import find_interpreter
+    from evokernel_core.targets import TARGETS, load_toolchain
+
+    try:
+        python = str(find_interpreter(settings.interpreter, *filter(None, [trust])).path)
+    except InterpreterUnavailable:
+        python = ""
+    for target in TARGETS:
+        yield from load_toolchain(target).checks(python, asked=settings.target == target)
 
 
 def check_extras() -> Check:

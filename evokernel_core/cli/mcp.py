@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from evokernel_core.cli.options import ENVIRONMENT, named_interpreter, target_option
+from evokernel_core.cli.options import ENVIRONMENT, chip_option, named_interpreter, target_option
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.keys import with_keys
-from evokernel_core.targets import target_for
+from evokernel_core.targets import with_device
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True)
 
@@ -24,8 +24,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=
 @click.option("--allow-write", is_flag=True,
               help="Kernels may be put into files, and programs with their own main be run.")  # fmt: skip
 @target_option
-@click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default=Settings().chip, show_default=True,
-              help="Chip that latencies are modelled for.")  # fmt: skip
+@chip_option
 @click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
               callback=named_interpreter,
               help="Python with torch; found from the file's folder upwards if not given.")  # fmt: skip
@@ -56,9 +55,9 @@ def command(  # noqa: PLR0913, PLR0917
 
     settings = Settings(
         interpreter=interpreter,
-        target=target_for(chip, target),
+        target=target,
         chip=chip,
         verifier_url=verifier,
         verifier_ca_bundle=verifier_ca,
     )
-    serve(with_keys(settings), Rules(roots, trusted, allow_write))
+    serve(with_keys(with_device(settings)), Rules(roots, trusted, allow_write))

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from evokernel_core.cli.options import OutputFile
+from evokernel_core.cli.options import OutputFile, chip_option, target_option
 from evokernel_core.cli.tables import add_row, column, print_table
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
@@ -29,6 +29,7 @@ from evokernel_core.synthesis.residual import MOST, trust
 from evokernel_core.synthesis.rules import in_words, learned_rules
 from evokernel_core.synthesis.steps import PER_TASK, SampleChoice, Tally, steps
 from evokernel_core.synthesis.why import kernel_named, why
+from evokernel_core.targets import with_device
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -83,10 +84,12 @@ def _title(memory: Memory, value: Value) -> str:
 
 
 @command.command()
-@click.option("--chip", default=Settings().chip, show_default=True, help="Of which chip.")
+@target_option
+@chip_option
 @_json
-def estimates(chip: str, as_json: bool) -> None:
-    """How far estimates are from verdicts on a chip, by family, as far as that is known."""
+def estimates(target: str, chip: str, as_json: bool) -> None:
+    """How far estimates are from verdicts on a device, by family, as far as that is known."""
+    chip = with_device(Settings(target=target, chip=chip)).chip
     with _memory() as memory:
         result = {name: memory.tuning_records(chip, name, MOST) for name in memory.judges(chip)}
     trusted = {name: trust(records) for name, records in result.items()}

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from evokernel_core.cli import model_options
 from evokernel_core.domain.settings import PolicyName, ProposerName, RetrievalName, Settings
 from evokernel_core.keys import with_keys
-from evokernel_core.targets import AUTO, TARGETS, require_target
+from evokernel_core.targets import AUTO, TARGETS, require_target, with_device
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +48,15 @@ def target_option(function: F) -> F:
     """Adds ``--target``; its value goes into the Settings as it is, and is asked for by name."""
     option = click.option("--target", envvar=f"{ENVIRONMENT}_TARGET", default=AUTO, show_default=True,
                           metavar=f"[{'|'.join((AUTO, *TARGETS))}]", callback=_known_target,
-                          help="Language of the kernels; auto: that of the chip.")  # fmt: skip
+                          help="Language of the kernels; auto: that of --chip, else ascendc.")  # fmt: skip
+    return option(function)
+
+
+def chip_option(function: F) -> F:
+    """Adds ``--chip``: empty where none is named; ``targets.with_device`` puts the target's own in place."""
+    option = click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default="", metavar="NAME",
+                          show_default="the target's own",
+                          help="Device that kernels are written and timed for.")  # fmt: skip
     return option(function)
 
 
@@ -67,8 +75,7 @@ _SHARED = (
     click.option("--retrieval", default="q", show_default=True,
                  type=click.Choice([name.value for name in RetrievalName]), help="How memory is consulted."),
     target_option,
-    click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default="ascend910b1", show_default=True,
-                 help="Chip that latencies are modelled for."),
+    chip_option,
     click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
                  callback=named_interpreter,
                  help="Python with torch; found from the file's folder upwards if not given."),
@@ -115,4 +122,4 @@ def settings_from(options: dict[str, Any]) -> Settings:
         candidates_at_once=options["candidates_at_once"],
         seed=options["seed"],
     )
-    return with_keys(settings)
+    return with_keys(with_device(settings))

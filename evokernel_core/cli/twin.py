@@ -13,7 +13,8 @@ from evokernel_core.cli.options import OutputFile
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.verdict import Hazard
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, chip_names, load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP, chip_names
 from evokernel_core.twin.job import MAX_SECONDS, Job, JobOutcome, as_data, run_job
 from evokernel_core.twin.run import GIB, Limits, Mode
 

@@ -35,8 +35,9 @@ def command() -> None:
     "--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Kernels at a time."
 )
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the token.")
-@click.option("--backend", type=click.Choice(["twin", "cann"]), default="twin", show_default=True)
-@click.option("--chip", default="ascend910b1", show_default=True, help="Chip that the twin models.")
+@click.option("--backend", default="twin", show_default=True, help="twin, cann, interpreter or cuda.")
+@click.option("--chip", default="", metavar="NAME", show_default="the backend's own",
+              help="Device that kernels are written and timed for.")  # fmt: skip
 @click.option(
     "--interpreter",
     default="",
@@ -86,7 +87,7 @@ def serve(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Judge kernels that others send, until stopped."""
     from evokernel_core.network import is_loopback
-    from evokernel_core.verifier.factory import name_of
+    from evokernel_core.verifier.factory import device_of, name_of
     from evokernel_core.verifier.sandbox import Level, confinement_here, insist
     from evokernel_core.verifier.serving.fleet.pool import DEVICES, check_ray
 
@@ -102,6 +103,7 @@ def serve(  # noqa: PLR0913, PLR0917
             f"Listening on {host} without https lets others read the token; give --tls-cert and --tls-key,"
             " or --plain-http where something else protects the way."
         )
+    chip = device_of(backend, chip)
     folder = data or data_dir() / "verifier"
     path = token_file or folder / "token"
     given = environment_token()
@@ -121,7 +123,7 @@ def serve(  # noqa: PLR0913, PLR0917
         device=device or DEVICES[backend],
         limits=Limits(connections_an_address=connections),
     )
-    insist(Level.LIMITS if backend == "cann" else confinement_here(), confinement)
+    insist(Level.LIMITS if DEVICES[backend] != "twin" else confinement_here(), confinement)
     scheme = "https" if tls_cert else "http"
     who = f"the hosts of Ray at {ray}" if ray else f"{workers} worker(s)"
     say(f"Verifying on {scheme}://{host}:{port} with {who}; the queue is in {folder}.", err=True)

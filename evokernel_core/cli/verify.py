@@ -11,22 +11,28 @@ from urllib.parse import urlparse
 import click
 from attrs import evolve
 
-from evokernel_core.cli.options import named_interpreter
+from evokernel_core.cli.options import chip_option, named_interpreter
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateStatus, Verdict
+from evokernel_core.domain.verdict import GateName, GateStatus, Verdict
 from evokernel_core.keys import with_keys
+from evokernel_core.targets import with_device
 from evokernel_core.verifier.again import verify_again
 
 
 @click.command()
 @click.argument("kernel_dir", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--backend", default="twin", show_default=True, help="twin, cann, or the URL of a verifier.")
-@click.option("--chip", default="ascend910b1", show_default=True)
+@click.option(
+    "--backend",
+    default="",
+    show_default="the first of the kernel's target",
+    help="twin or cann; of kernels in Triton interpreter, compile or cuda; or the URL of a verifier.",
+)
+@chip_option
 @click.option(
     "--interpreter",
     default="",
@@ -38,15 +44,16 @@ from evokernel_core.verifier.again import verify_again
 @click.option("--replay", default="", metavar="DRAW", help="Repeat the cases of an earlier verdict's draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
 def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **options: Any) -> None:
-    """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed."""
+    """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed, or with the backend
+    compile those of the text and the compiler."""
     task, source = _package(kernel_dir, changed=options["changed"])
-    settings = Settings(interpreter=interpreter, target=source.target, chip=chip)
+    settings = with_device(Settings(interpreter=interpreter, target=source.target, chip=chip))
     if urlparse(backend).scheme in ("http", "https"):
         settings = with_keys(evolve(settings, verifier_url=backend))
     given = {name: options[name] for name in ("trust", "replay")}
     verdict = verify_again(task, source, settings, kernel_dir, backend=backend, **given)
     say(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))
-    if not verdict.feasible:
+    if not (verdict.feasible or is_compiled_only(verdict)):
         sys.exit(1)
 
 
@@ -62,12 +69,19 @@ def _package(kernel_dir: Path, *, changed: bool) -> tuple[KernelTask, KernelSour
     return task, source
 
 
+def is_compiled_only(verdict: Verdict) -> bool:
+    """Whether the backend runs nothing, and compiled the kernel."""
+    last = verdict.gates[-1]
+    return (last.gate, last.status) == (GateName.COMPILE, GateStatus.PASSED)
+
+
 def as_text(verdict: Verdict) -> str:
     """The verdict gate by gate, and the latency with its source."""
     lines = []
     for gate in verdict.gates:
-        failed = f" ({gate.code}): {gate.feedback}" if gate.status is GateStatus.FAILED else ""
-        lines.append(f"{gate.gate}: {gate.status} in {gate.seconds:.2f} s{failed}")
+        code = f" ({gate.code})" if gate.status is GateStatus.FAILED else ""
+        told = f": {gate.feedback}" if gate.feedback else ""
+        lines.append(f"{gate.gate}: {gate.status} in {gate.seconds:.2f} s{code}{told}")
     if verdict.latency is not None:
         latency = verdict.latency
         lines.append(
@@ -75,6 +89,8 @@ def as_text(verdict: Verdict) -> str:
             f"(modelled: eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). "
             f"{latency.bottleneck}"
         )
+    if is_compiled_only(verdict):
+        return "\n".join([*lines, f"Compiled by {verdict.verifier}; nothing was run."])
     how = "repeated from" if verdict.replayed else "drawn as"
     confined = f"; confined: {verdict.confinement}" if verdict.confinement else ""
     cases = f"cases {how} {verdict.draw or 'fixed'}"

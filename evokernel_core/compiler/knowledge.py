@@ -26,6 +26,10 @@ class Knowledge(Protocol):
     """What is the same for all tasks of a kind is said in the same words. A kind is a value of the target's
     own, which can be hashed."""
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of workers that ``interface`` takes, the most common first."""
+
     def words(self) -> frozenset[str]:
         """Words of the language and its interface, which say nothing of a person's file."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.domain.check import Check
 from evokernel_core.domain.first_run import RunStep
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
@@ -26,6 +27,10 @@ class Toolchain(Protocol):
     def prepare(self) -> None:
         """Builds what judging kernels needs beside the twin, so that the first need not wait. Raises
         BuildError."""
+
+    def checks(self, python: str, *, asked: bool) -> Iterator[Check]:
+        """What the target has and lacks here beside the twin, with the interpreter that models run in, ""
+        where none is known. What is missing fails only where the target was ``asked`` for."""
 
     def first_run(self, python: str) -> Iterator[RunStep]:
         """The steps of a first run on a device; ``python`` is the interpreter that runs there."""

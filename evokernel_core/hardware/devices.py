@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def load_device(name: str) -> Device:
     """The device of that name, the same object each time. Raises UsageError for an unknown one."""
-    from evokernel_core.hardware.gpu.gpu import gpu_names, load_gpu
+    from evokernel_core.hardware.gpu.gpu import load_gpu
+    from evokernel_core.hardware.gpu.gpu_files import gpu_names
 
     if name in gpu_names():
         return load_gpu(name)

@@ -81,6 +81,12 @@ class SharedAgent:
         return find_interpreter(self._interpreter, path.parent, *self._around)
 
     @property
+    def last_used(self) -> str:
+        """The interpreter of the last call, "" before there is one."""
+        with self._lock:
+            return next(reversed(self._clients), "")
+
+    @property
     def _around(self) -> tuple[Path, ...]:
         return (self.workspace,) if self.workspace else ()
 

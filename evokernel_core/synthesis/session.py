@@ -103,7 +103,8 @@ class Session:
         """The verifier, asked once who it is. Raises VerifierUnavailable while a remote one is away."""
         with self._opening:
             if self._verifier is None:
-                verifier = open_verifier(self.settings, self.agent)
+                python = self.agent.last_used or self.settings.interpreter
+                verifier = open_verifier(evolve(self.settings, interpreter=python), self.agent)
                 status = getattr(verifier, "status", None)
                 if status is not None:
                     status()  # until it has answered once, a remote verifier's name is unknown

@@ -50,19 +50,28 @@ def brief(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
 
 
 def interface(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{cores}`` -> ``{"text"}``: the interface of a kernel on vector, cube or both cores of the chip."""
+    """``{cores}`` -> ``{"text"}``: the interface of a kernel on workers of a name, "" for the most common."""
     author = session.author
-    return {"text": load_knowledge(author.target.name).interface(params["cores"], author.device)}
+    knowledge = load_knowledge(author.target.name)
+    return {"text": knowledge.interface(params["cores"] or knowledge.workers[0], author.device)}
 
 
 def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
-    """``{region, target, files}`` -> ``{"source_id", "verdict"}``; the memory keeps both."""
+    """``{region, target, files}`` -> ``{"source_id", "verdict"}``; the memory keeps both. Raises UsageError
+    for a target that the session does not judge."""
     from evokernel_core.synthesis.privacy import MODEL
     from evokernel_core.targets.sources import require_known
 
     strategy = Strategy(MODEL, notes=("written by a coding agent",))
     source = KernelSource(params["target"], params["files"], strategy)
     require_known(source)
+    if source.target != session.author.target.name:
+        raise UsageError(
+            "Kernels for {device} are judged here, and this one is for the target {target}; start EvoKernel "
+            "with --target {target}.",
+            device=session.author.device.name,
+            target=source.target,
+        )
     result = session.judge(from_data(params["region"], Region), source, AUTHOR, cancelled=cancelled)
     return {"source_id": source.source_id, "verdict": to_data(result.verdict)}
 

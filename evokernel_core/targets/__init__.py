@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel_files import KernelFiles
 from evokernel_core.targets.ascendc.source import KERNEL_FILES as ASCENDC
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from evokernel_core.compiler.lessons import Lessons
     from evokernel_core.compiler.target import Target
     from evokernel_core.compiler.toolchain import Toolchain
+    from evokernel_core.domain.settings import Settings
+    from evokernel_core.package.packaging import Packaging
 
 AUTO = "auto"
 """In settings: the target that has the device."""
@@ -67,6 +71,19 @@ def load_lessons(name: str) -> Lessons:
     raise _unknown(name)
 
 
+def load_packaging(name: str) -> Packaging:
+    """What the target of that name has packages of its kernels hold. Raises UsageError for an unknown one."""
+    if name == ASCENDC.target:
+        from evokernel_core.targets.ascendc.package.packaging import AscendCPackaging
+
+        return AscendCPackaging()
+    if name == TRITON.target:
+        from evokernel_core.targets.triton.package.packaging import TritonPackaging
+
+        return TritonPackaging()
+    raise _unknown(name)
+
+
 def load_toolchain(name: str) -> Toolchain:
     """What builds and times kernels of the target of that name here. Raises UsageError for an unknown one."""
     if name == ASCENDC.target:
@@ -95,10 +112,19 @@ def target_for(device: str, target: str = AUTO) -> str:
     for name, known in devices.items():
         if device in known:
             return name
+    choices = ", ".join(name for known in devices.values() for name in known)
+    other = files_of_device(device)
+    if other is not None:
+        raise UsageError(
+            "Kernels for {device} in {target} are not supported yet; choose one of: {known}, or the target "
+            "{other}.",
+            device=device,
+            target=KERNEL_FILES[target].title,
+            known=choices,
+            other=other.target,
+        )
     raise UsageError(
-        "There is no chip called {name}; choose one of: {known}.",
-        name=repr(device),
-        known=", ".join(name for known in devices.values() for name in known),
+        "There is no chip called {name}; choose one of: {known}.", name=repr(device), known=choices
     )
 
 
@@ -110,11 +136,29 @@ def _unknown(name: str) -> UsageError:
     )
 
 
+def files_of_device(device: str) -> KernelFiles | None:
+    """Those of the target that has a device, None where none has."""
+    return next((files for files in KERNEL_FILES.values() if device in files.devices()), None)
+
+
+def present_targets() -> tuple[KernelFiles, ...]:
+    """Those of the targets for which a driver is installed here; nothing of it is loaded."""
+    return tuple(files for files in KERNEL_FILES.values() if files.is_present())
+
+
 def default_device(target: str) -> str:
     """The device of a target that is taken where none is named; of ``AUTO`` that of the first target. Raises
     UsageError for an unknown target."""
     require_target(target)
     return KERNEL_FILES[TARGETS[0] if target == AUTO else target].devices()[0]
+
+
+def with_device(settings: Settings) -> Settings:
+    """The settings with the device of their target where they name none. Raises UsageError for an unknown
+    target, and for a device that the target does not have."""
+    settings = evolve(settings, chip=settings.chip or default_device(settings.target))
+    target_for(settings.chip, settings.target)
+    return settings
 
 
 def author_for(device: str, target: str = AUTO) -> KernelAuthor:

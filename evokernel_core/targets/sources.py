@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.kernel_files import KernelFiles
-from evokernel_core.targets import KERNEL_FILES, TARGETS
+from evokernel_core.domain.language import Language
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.targets import KERNEL_FILES, TARGETS, files_of_device
 
 DEFAULT = TARGETS[0]
 """Of what names no target."""
@@ -20,6 +22,11 @@ MAIN_FILES = frozenset(files.main for files in KERNEL_FILES.values())
 def files_of(target: str) -> tuple[str, ...]:
     """The names of the files of a target's kernels. Raises UsageError for a target that is not known."""
     return _known(target).names
+
+
+def language_of(target: str) -> Language:
+    """How the texts of a target's kernels are read. Raises UsageError for a target that is not known."""
+    return _known(target).language()
 
 
 def main_file(target: str) -> str:
@@ -35,6 +42,12 @@ def _known(target: str) -> KernelFiles:
             known=", ".join(KERNEL_FILES),
         )
     return KERNEL_FILES[target]
+
+
+def workers_of(device: str) -> Sentence:
+    """What runs side by side in a launch on a device; of one that is not known here, blocks."""
+    files = files_of_device(device)
+    return files.workers if files is not None else Sentence("blocks")
 
 
 def main_first(names: Iterable[str]) -> tuple[str, ...]:

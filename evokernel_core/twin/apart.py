@@ -16,6 +16,7 @@ from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import read_foreign
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP, chip_names
 from evokernel_core.twin.dtypes import DTYPES
 from evokernel_core.twin.job import Job, as_data, run_job
 from evokernel_core.twin.operators.folder import project_of
@@ -32,10 +33,11 @@ def run_source(params: Mapping[str, Any], chip: str) -> dict[str, Any]:
     """``{source | text, roots, folder, mode, includes, defines, limit_s, auto_sync}`` and either ``{entry,
     launch}`` for a bare kernel or ``{arguments}`` for a program with its own ``main``.
 
+    ``chip``: another device than one of the twin's stands for the default chip.
     The answer is that of ``job.as_data``, with ``outputs``: shape, range and first elements of each output of
     a bare kernel, and ``output``: what a program printed. Raises UsageError for a path outside the roots.
     """
-    roots = tuple(map(Path, params["roots"]))
+    roots, chip = tuple(map(Path, params["roots"])), _chip(chip)
     with temporary.folder("agent") as name:
         work = Path(name)
         source = Path(params["source"]) if params.get("source") else _written(work, params["text"])
@@ -62,7 +64,8 @@ def run_source(params: Mapping[str, Any], chip: str) -> dict[str, Any]:
 
 
 def run_operator(params: Mapping[str, Any], chip: str) -> dict[str, Any]:
-    """``{folder, roots, case, mode, limit_s, auto_sync}``: an operator compiled, or a case of it run.
+    """``{folder, roots, case, mode, limit_s, auto_sync}``: an operator compiled, or a case of it run, on a
+    chip as ``run_source`` has it.
 
     Raises UsageError for a case that names a file outside of the roots.
     """
@@ -73,10 +76,15 @@ def run_operator(params: Mapping[str, Any], chip: str) -> dict[str, Any]:
             (root for root in roots if folder.is_relative_to(root)), key=lambda root: len(root.parts)
         )
     if not params.get("case"):
-        return compiled_operators(folder, project, load_chip(chip))
+        return compiled_operators(folder, project, load_chip(_chip(chip)))
     _check_case(Path(params["case"]), roots)
     how = (Mode(params["mode"]), Limits(params["limit_s"], address_space=16 * GIB), params["auto_sync"])
-    return ran_case(folder, project, load_chip(chip), Path(params["case"]), how)
+    return ran_case(folder, project, load_chip(_chip(chip)), Path(params["case"]), how)
+
+
+def _chip(device: str) -> str:
+    """The chip that the twin stands for: AscendC is run by it where kernels are written for GPUs, too."""
+    return device if device in chip_names() else DEFAULT_CHIP
 
 
 def _check_case(case: Path, roots: Sequence[Path]) -> None:

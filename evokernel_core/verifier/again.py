@@ -23,11 +23,12 @@ def verify_again(
     settings: Settings,
     near: Path,
     *,
-    backend: str = "twin",
+    backend: str = "",
     trust: bool = False,
     replay: str = "",
 ) -> Verdict:
-    """The verdict; the reference runs in a sandbox unless ``trust`` says that the package is one's own.
+    """The verdict of a backend, by default the first of the target; the reference runs in a sandbox unless
+    ``trust`` says that the package is one's own.
 
     ``near`` is the package's folder. Raises InterpreterUnavailable, VerifierError, UsageError.
     """
@@ -37,6 +38,6 @@ def verify_again(
         path = str(interpreter.path)
         reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)
         stack.enter_context(reference)
-        name = "twin" if settings.verifier_url else backend
         settings = evolve(settings, interpreter=path)
+        name = "" if settings.verifier_url else backend
         return open_verifier(settings, reference, name, replay=replay, thorough=True).verify(task, source)

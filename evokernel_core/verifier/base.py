@@ -214,6 +214,15 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class CompilesOnly(Protocol):
+    """A backend that runs nothing: its verdicts end behind the gate of the compiler."""
+
+    def facts(self, built: Any) -> Sentence:
+        """What the compiler made of a candidate."""
+        ...
+
+
+@runtime_checkable
 class RunsInTurn(Protocol):
     """A backend that has many small cases run at less cost than each by itself."""
 

@@ -8,7 +8,7 @@ from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.extras import REMOTE, needed
-from evokernel_core.targets import TARGETS, load_target, load_toolchain, target_for
+from evokernel_core.targets import KERNEL_FILES, TARGETS, load_target, load_toolchain, target_for, with_device
 from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
 
 
@@ -35,6 +35,18 @@ def name_of(backend: str) -> str:
     return f"{backend} {__version__}{load_toolchain(_target_of(backend)).signature(backend)}"
 
 
+def default_backend(settings: Settings) -> str:
+    """What judges here unless something else is asked for: the first of the target."""
+    settings = with_device(settings)
+    return next(iter(load_toolchain(target_for(settings.chip, settings.target)).backends()))
+
+
+def device_of(backend: str, device: str = "") -> str:
+    """The device that a backend judges for: that of the name, else its target's own. Raises UsageError for an
+    unknown backend, and for a device that its target does not have."""
+    return with_device(Settings(target=_target_of(backend), chip=device)).chip
+
+
 def _target_of(backend: str) -> str:
     for target in TARGETS:
         if backend in load_toolchain(target).backends():
@@ -46,10 +58,6 @@ def _target_of(backend: str) -> str:
     )
 
 
-def _first_backend(settings: Settings) -> str:
-    return next(iter(load_toolchain(target_for(settings.chip, settings.target)).backends()))
-
-
 def open_verifier(
     settings: Settings,
     reference: ReferenceRunner,
@@ -59,9 +67,9 @@ def open_verifier(
     thorough: bool = False,
 ) -> Verifier:
     """A remote verifier where the settings name a URL, else one in this process, whose backend is by default
-    the first of the target. ``replay`` is the draw of an
-    earlier verdict, ``thorough`` as LocalVerifier has it. Raises UsageError where ``replay`` is none, or is
-    given to a service, which draws its own."""
+    the first of the target. ``replay`` is the draw of an earlier verdict, ``thorough`` as LocalVerifier has
+    it. Raises UsageError where ``replay`` is none, or is given to a service, which draws its own, and for a
+    backend of another target."""
     if settings.verifier_url:
         if replay:
             raise UsageError("A service draws its own cases; replay a verdict without --backend URL.")
@@ -72,7 +80,16 @@ def open_verifier(
     from evokernel_core.verifier import draw
     from evokernel_core.verifier.local import LocalVerifier
 
-    backend = backend or _first_backend(settings)
+    backend = backend or default_backend(settings)
+    target = target_for(settings.chip, settings.target)
+    known = load_toolchain(target).backends()
+    if backend not in known and _target_of(backend) != target:
+        raise UsageError(
+            "The backend {name} does not judge kernels in {target}; choose one of: {known}.",
+            name=backend,
+            target=KERNEL_FILES[target].title,
+            known=", ".join(known),
+        )
     opened = open_backend(backend, settings.chip, settings.interpreter)
     drawn = partial(draw.replay, replay) if replay else draw.fresh
     return LocalVerifier(reference, opened, draw=drawn, thorough=thorough)

@@ -14,7 +14,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdict
 from evokernel_core.targets.sources import require_known
-from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, never
+from evokernel_core.verifier.base import Backend, Cancelled, CompilesOnly, ReferenceRunner, never
 from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import compile, correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
@@ -112,6 +112,10 @@ class _Judgement:
             return
         started = time.monotonic()
         result, built = compile.build(self._task, self._source, self._backend)
+        if isinstance(self._backend, CompilesOnly):
+            facts = result.feedback if built is None else self._backend.facts(built)
+            self._passes(evolve(result, feedback=facts), started)
+            return
         if not self._passes(result, started):
             return
         started = time.monotonic()

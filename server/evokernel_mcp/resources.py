@@ -9,14 +9,15 @@ from evokernel_server.jobs.worker import WorkerError
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from evokernel_core.domain.errors import EvoKernelError, UsageError
-from evokernel_core.targets.sources import DEFAULT, files_of
+from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.targets import KERNEL_FILES
 from evokernel_core.twin import hazards
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import named, refusal
 from evokernel_mcp.state import ServerState
 
 _KERNEL = re.compile(r"evokernel://kernel/([0-9a-f]{6,64})/([A-Za-z0-9_.-]{1,64})")
-_INTERFACE = re.compile(r"evokernel://docs/kernel-abi(?:/(vector|cube|both))?")
+_INTERFACE = re.compile(r"evokernel://docs/kernel-abi(?:/(\w{1,16}))?")
 _GUIDE = re.compile(r"evokernel://guide/([0-9a-f]{1,64})")
 
 
@@ -27,7 +28,7 @@ async def text_of(uri: str, state: ServerState, near: str) -> str:
     if uri == "evokernel://docs/hazards":
         return hazards.as_page()
     if match := _INTERFACE.fullmatch(uri):
-        params = {"cores": match[1] or "vector", "near": near}
+        params = {"cores": match[1] or "", "near": near}
         return str((await state.pool.request("interface", params))["text"])
     if match := _GUIDE.fullmatch(uri):
         return state.guide(match[1])
@@ -41,7 +42,7 @@ async def text_of(uri: str, state: ServerState, near: str) -> str:
         )
     raise UsageError(
         "There is no resource {uri}: there are evokernel://docs/hazards, "
-        "evokernel://docs/kernel-abi (and /cube, /both), and those that tools name.",
+        "evokernel://docs/kernel-abi (of AscendC /cube and /both, too), and those that tools name.",
         uri=uri[:200],
     )
 
@@ -61,11 +62,11 @@ def resources_of(state: ServerState) -> Mapping[str, Callable[..., Awaitable[str
         return await text("evokernel://docs/hazards")
 
     async def kernel_abi() -> str:
-        """The interface of a kernel on vector cores, and the hardware's rules."""
+        """The interface of a kernel, of AscendC on vector cores, and the hardware's rules."""
         return await text("evokernel://docs/kernel-abi")
 
     async def kernel_abi_of(cores: str) -> str:
-        """The interface of a kernel on vector, cube or both cores."""
+        """The interface of a kernel in AscendC on vector, cube or both cores."""
         return await text(f"evokernel://docs/kernel-abi/{cores}")
 
     async def guide(region: str) -> str:
@@ -85,14 +86,24 @@ def resources_of(state: ServerState) -> Mapping[str, Callable[..., Awaitable[str
     }
 
 
-def write_kernel(file: str) -> str:
-    """How to write, check and install a kernel for a PyTorch file with these tools."""
-    files = " and ".join(files_of(DEFAULT))
+def prompts_of(state: ServerState) -> tuple[Callable[[str], str], ...]:
+    """What clients offer people to ask."""
+
+    def write_kernel(file: str) -> str:
+        """How to write, check and install a kernel for a PyTorch file with these tools."""
+        return how_to_write(file, KERNEL_FILES[state.target])
+
+    return (write_kernel,)
+
+
+def how_to_write(file: str, kernel: KernelFiles) -> str:
+    """The steps, for kernels of a target."""
+    files = " and ".join(kernel.names)
     return (
-        f"Write an Ascend kernel for {named(file)} with the evokernel tools.\n"
+        f"Write a kernel in {kernel.title} for {named(file)} with the evokernel tools.\n"
         "1. plan the file; take the region with the largest gain that is worth_it.\n"
         "2. generate it with a small budget: that gives a verified kernel to beat.\n"
-        "3. brief the region and read its guide; look up each AscendC function in doubt with search_memory.\n"
+        "3. brief the region and read its guide; look up in search_memory what is in doubt.\n"
         f"4. Write {files}, or edit those of the generated kernel, and verify_kernel.\n"
         "5. For each hazard read explain, mend the line it names, and verify again; hot_lines and pipes of "
         "the verdict say what binds a kernel that is right.\n"

@@ -13,6 +13,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Offer
+from evokernel_core.targets import target_for
 from evokernel_mcp.access import Access, Rules
 from evokernel_mcp.foreign import told
 from evokernel_mcp.pool import Pool
@@ -37,6 +38,12 @@ class ServerState:
     pool: Pool
     _plans: OrderedDict[tuple[Path, str, bool], FilePlan] = field(factory=OrderedDict)
     _guides: OrderedDict[str, str] = field(factory=OrderedDict)
+
+    @property
+    def target(self) -> str:
+        """The target that kernels are written in, by its name."""
+        settings = self.pool.settings
+        return target_for(settings.chip, settings.target)
 
     async def plan(self, path: Path, access: Access, symbol: str = "", *, programs: bool = True) -> FilePlan:
         """The offers of a file now. Raises UsageError, WorkerError."""

@@ -18,7 +18,7 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.offers import why_left_alone
-from evokernel_core.targets.sources import DEFAULT, files_of
+from evokernel_core.targets.sources import FILES, files_of
 from evokernel_core.twin.gaps import Summary
 from evokernel_mcp.access import Access
 from evokernel_mcp.allowed import Allowed
@@ -41,7 +41,7 @@ from evokernel_mcp.context import state_of
 from evokernel_mcp.foreign import named, quoted, told
 from evokernel_mcp.inputs import MOST_SOURCE, Limit, Offset, Source
 
-_FILES = " and ".join(files_of(DEFAULT))
+_FILES = ", or ".join(" and ".join(names) for names in FILES.values())
 File = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
 RegionId = Annotated[str, Field(description="A region's id, from plan.", max_length=64)]
 SourceId = Annotated[
@@ -205,10 +205,11 @@ async def verify_kernel(
     files: Annotated[
         dict[str, Source] | None, Field(description="Their texts by name, in place of a folder.")
     ] = None,
-    target: Annotated[str, Field(description=f"The language; {DEFAULT} unless given.")] = DEFAULT,
+    target: Annotated[str, Field(description="The language; the server's own unless given.")] = "",
 ) -> VerdictAnswer:
-    """Judges AscendC that you wrote for a region: audit, compile, correctness against PyTorch on drawn sizes
+    """Judges a kernel that you wrote for a region: audit, compile, correctness against PyTorch on drawn sizes
     and inputs, modelled time. Failures say the line and what to do. A verified kernel can be applied."""
+    target = target or state_of(ctx).target
     texts = _texts(files_of(target), folder, files or {}, access)
     result = await _region(ctx, file, region, access)
     params = {
@@ -308,7 +309,7 @@ async def apply(
     file: File, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
 ) -> AppliedAnswer:
     """Writes a verified kernel's package beside the file and puts its call into the file, as evokernel synth
-    --apply does. Off the NPU, and where a guard fails, the original code runs as before."""
+    --apply does. Off the device, and where a guard fails, the original code runs as before."""
     access.writable()
     result = await _region(ctx, file, region, access)
     params = {"region": to_data(result), "source_id": source_id, "near": str(Path(result.file).parent)}

@@ -223,8 +223,8 @@ async def search_memory(
     offset: Offset = 0,
     limit: Limit = 5,
 ) -> MemoryAnswer:
-    """Looks up AscendC functions (api_card: signatures, limits, costs), practices, and what was learned from
-    earlier kernels: failures and their repair, successes, rules."""
+    """Looks up functions of AscendC (api_card: signatures, limits, costs), practices, and what was learned
+    from earlier kernels: failures and their repair, successes, rules."""
     params = {"query": query, "kinds": kinds, "most": offset + limit + 1, "near": access.near}
     result = (await state_of(ctx).pool.request("search", params))["items"]
     shown, more = part_of(result, _item, offset, limit)

@@ -25,6 +25,7 @@ from evokernel_core.domain.placement import Placement, Standing
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import Settings
 from evokernel_core.foreign import read_foreign
+from evokernel_core.targets import AUTO, present_targets
 from evokernel_server import features
 from evokernel_server.documents.calls import Calls
 from evokernel_server.documents.capture import Capture
@@ -64,6 +65,7 @@ from evokernel_server.transport.protocol import EvoKernelProtocol
 from evokernel_server.trust import REASON, Trust, sentence
 
 if TYPE_CHECKING:
+    from evokernel_core.domain.kernel_files import KernelFiles
     from evokernel_server.offers.notices import Notices
     from evokernel_server.review.dashboard import Dashboard
     from evokernel_server.review.gather import Reviews
@@ -205,6 +207,12 @@ class EvoKernelServer(LanguageServer):
 
     def _settings(self) -> Settings:
         return self.options.settings
+
+    def other_targets(self) -> tuple[KernelFiles, ...]:
+        """The targets beside the chosen one whose devices this machine has, while nobody has chosen any."""
+        if self.options.asked.target != AUTO or self.options.asked.chip:
+            return ()
+        return tuple(files for files in present_targets() if files.target != self.options.target)
 
     # --- trust
 

@@ -5,7 +5,7 @@ A feature imports nothing of ``app``, which imports the features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from evokernel_server.documents.edits import Editor
 if TYPE_CHECKING:
     from pygls.workspace import Workspace as Texts
 
+    from evokernel_core.domain.kernel_files import KernelFiles
     from evokernel_server.documents.capture import Capture
     from evokernel_server.documents.outside_changes import Watcher
     from evokernel_server.documents.private_pages import Pages
@@ -59,6 +60,7 @@ class ClientSide(Editor, Protocol):
 
     def tell_once(self, sentence: str) -> None: ...
     def refresh(self) -> None: ...
+    def other_targets(self) -> Sequence[KernelFiles]: ...
     def show_status(self) -> None: ...
 
 

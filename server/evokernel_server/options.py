@@ -14,7 +14,7 @@ from attrs import evolve, field, fields, frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import ModelEndpoint, Settings
-from evokernel_core.targets import AUTO, TARGETS
+from evokernel_core.targets import AUTO, KERNEL_FILES, TARGETS, target_for, with_device
 from evokernel_server.texts.translations import _
 from evokernel_server.trust import OPTION, Trust, read_trust
 
@@ -75,11 +75,28 @@ _ENDPOINT = frozenset(attribute.name for attribute in fields(ModelEndpoint)) - {
 
 @frozen
 class Options:
-    """Everything configured. What ``trust`` does not cover is parsed, and nothing of it is run."""
+    """Everything configured. ``asked`` are the settings as they were given, whose chip may be empty;
+    ``settings`` have the target's own in its place. What ``trust`` does not cover is parsed, and nothing of
+    it is run."""
 
-    settings: Settings = field(factory=Settings)
+    asked: Settings = field(factory=lambda: Settings(chip=""))
+    settings: Settings = field()
     server: ServerOptions = field(factory=ServerOptions)
     trust: Trust = field(factory=Trust)
+
+    @settings.default
+    def _with_device(self) -> Settings:
+        return with_device(self.asked)
+
+    @property
+    def target(self) -> str:
+        """The target that kernels are written in, by its name."""
+        return target_for(self.settings.chip, self.settings.target)
+
+    @property
+    def kind(self) -> str:
+        """What its kernels are called: NPU, Triton."""
+        return KERNEL_FILES[self.target].kind
 
 
 def read_options(initialization: object, environment: Mapping[str, str] = os.environ) -> Options:
@@ -88,7 +105,7 @@ def read_options(initialization: object, environment: Mapping[str, str] = os.env
     Without ``trusted`` nothing is. Raises UsageError that names the setting with a value of the wrong kind.
     """
     data = initialization if isinstance(initialization, Mapping) else {}
-    options = Options(settings=_with_secrets(Settings(), environment))
+    options = Options(_with_secrets(Settings(chip=""), environment))
     options = update_options(options, data.get("settings"))
     return evolve(options, trust=read_trust(data.get(OPTION)))
 
@@ -101,9 +118,10 @@ def update_options(options: Options, section: object) -> Options:
     if not isinstance(section, Mapping):
         return options
     given = {_snake(str(key)): value for key, value in section.items() if value not in (None, "")}
-    endpoint = _endpoint(options.settings.endpoint, given)
-    settings = evolve(_overlay(options.settings, given, skip="endpoint"), endpoint=endpoint)
-    return evolve(options, settings=settings, server=_overlay(options.server, given))
+    endpoint = _endpoint(options.asked.endpoint, given)
+    asked = evolve(_overlay(options.asked, given, skip="endpoint"), endpoint=endpoint)
+    server = _overlay(options.server, given)
+    return evolve(options, asked=asked, settings=with_device(asked), server=server)
 
 
 def _endpoint(endpoint: ModelEndpoint, given: Mapping[str, Any]) -> ModelEndpoint:

@@ -15,7 +15,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.ascend.chip import Chip, chip_names, load_chip, parse_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip, parse_chip
+from evokernel_core.hardware.ascend.chip_files import chip_names
 from evokernel_core.targets.ascendc.author import adapt, estimate_us, initial, moves, write
 from evokernel_core.targets.ascendc.rewrites.matmul import split_count
 

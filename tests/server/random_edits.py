@@ -56,7 +56,8 @@ def what_is_known(now: Document) -> dict[str, Any]:
     count = len(now.text.starts)
     return {
         "torch": now.has_torch, "calls": now.calls, "definitions": now.definitions(), "tracked": now.tracked,
-        "hints": [hints(now, EVERYTHING, client) for client in SHOWINGS], "lenses": lenses(now),
+        "hints": [hints(now, EVERYTHING, client) for client in SHOWINGS],
+        "lenses": lenses(now, "Generate NPU kernel"),
         "diagnostics": [diagnostics_of(now, done=done) for done in (False, True)],
         "holders": now.holders(), "first": now.first_line(),
         "highlights": [

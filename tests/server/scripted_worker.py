@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve
 
@@ -41,12 +42,18 @@ from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 PAUSE_S = float(os.environ.get("SCRIPT_PAUSE_S", "0.02"))
 AWAY = os.environ.get("SCRIPT_AWAY", "")
 DEAD = os.environ.get("SCRIPT_DEAD", "")
-CHIP = "ascend910b1"
+DEVICE = {"chip": "ascend910b1"}
 VERIFIER = "scripted"
 SOFTMAX = re.compile(r"(?<!else )torch\.softmax\((\w+), dim=-1\)")
 IMPORT = "from evokernel_kernels import {name}\n"
 lock = threading.Lock()
 cancelled: set[int] = set()
+
+
+def configure(params: dict[str, Any]) -> dict[str, object]:
+    """Kernels are for the chip of the settings from now on."""
+    DEVICE["chip"] = str(params["chip"])
+    return {}
 
 
 def send(message: dict[str, object]) -> None:
@@ -80,7 +87,13 @@ def make_region(path: str, text: str, match: re.Match[str], ordinal: int) -> Reg
 
 def regions(params: dict[str, str]) -> dict[str, object]:
     text = params["text"]
-    estimate = {"now_us": 412.0, "after_us": 35.0, "bound_us": 31.0, "source": "modelled", "chip": CHIP}
+    estimate = {
+        "now_us": 412.0,
+        "after_us": 35.0,
+        "bound_us": 31.0,
+        "source": "modelled",
+        "chip": DEVICE["chip"],
+    }
     seen: Counter[str] = Counter()
     found = []
     for match in SOFTMAX.finditer(text):  # as in the real worker: the number among equals
@@ -142,13 +155,15 @@ def latency_of(n: int) -> float:
 def attempt(memory: Memory, task: KernelTask, job_id: str, n: int) -> Verdict:
     source = ascendc_source("// tiling", f"// kernel {n}\n", Strategy("rowwise", {"tile": n}))
     gates = tuple(GateResult(gate, GateStatus.PASSED) for gate in GateName)
-    latency = Latency(latency_of(n), LatencySource.MODELLED, CHIP, 48, (), "MTE2", 31.0, 412.0)
+    latency = Latency(latency_of(n), LatencySource.MODELLED, DEVICE["chip"], 48, (), "MTE2", 31.0, 412.0)
     verdict = Verdict(task.task_id, source.source_id, VERIFIER, gates, latency)
     memory.record_candidate(source)
-    memory.record_verdict(verdict, CHIP)
+    memory.record_verdict(verdict, DEVICE["chip"])
     stage = Stage.DRAFT if n == 1 else Stage.REFINE
     memory.record_attempt(
-        Attempt(job_id, n, task.task_id, source.source_id, "", stage, "scripted", VERIFIER, CHIP, True),
+        Attempt(
+            job_id, n, task.task_id, source.source_id, "", stage, "scripted", VERIFIER, DEVICE["chip"], True
+        ),
         [f"item-{n}"],
     )
     return verdict
@@ -185,7 +200,7 @@ def synthesise(number: int, params: dict[str, object]) -> dict[str, object]:
                     },
                 }
             )  # fmt: skip
-        best = memory.best(region.task.task_id, CHIP, LatencySource.MODELLED)
+        best = memory.best(region.task.task_id, DEVICE["chip"], LatencySource.MODELLED)
         if best is None:  # the person turned all of them down
             return {"status": "infeasible", "reason": "all were rejected", "attempts": last, "best": None}
         return {
@@ -208,7 +223,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
     folder = Path(region.file).parent / "evokernel_kernels" / name
     with Memory(paths.memory_path()) as memory:
         source = memory.source(str(params["source_id"]))
-        verdict = memory.verdict(region.task.task_id, str(params["source_id"]), VERIFIER, CHIP)
+        verdict = memory.verdict(region.task.task_id, str(params["source_id"]), VERIFIER, DEVICE["chip"])
     assert source is not None
     folder.parent.mkdir(exist_ok=True)
     backup = back_up_changed(folder)
@@ -316,7 +331,7 @@ def answer(message: dict[str, object]) -> None:
 
 
 METHODS = {
-    "configure": lambda params: {},
+    "configure": configure,
     "regions": regions,
     "package": package,
     "plan": plan,

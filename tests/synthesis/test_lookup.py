@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.domain.experience import ExperienceKind
-from evokernel_core.hardware.ascend.chip import DEFAULT_CHIP, load_chip
+from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.lookup import lookup

@@ -13,7 +13,8 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.calls import operations
-from evokernel_core.hardware.ascend.chip import CHIPS, Chip, chip_names, load_chip, parse_chip, runner_text
+from evokernel_core.hardware.ascend.chip import Chip, load_chip, parse_chip, runner_text
+from evokernel_core.hardware.ascend.chip_files import CHIPS, chip_names
 from evokernel_core.hardware.ascend.eager import eager_us
 from evokernel_core.hardware.roofline import op_name, roofline_us, traffic
 

@@ -11,7 +11,8 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.hardware.ascend.chip import CHIPS, chip_names, load_chip, runner_text
+from evokernel_core.hardware.ascend.chip import load_chip, runner_text
+from evokernel_core.hardware.ascend.chip_files import CHIPS, chip_names
 from evokernel_core.hardware.ascend.eager import reachable_us
 from evokernel_core.hardware.roofline import roofline_us
 from evokernel_core.synthesis.rewards import at_bound

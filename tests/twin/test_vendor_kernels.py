@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.hardware.ascend.chip import Chip, chip_names, load_chip
+from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.hardware.ascend.chip_files import chip_names
 from evokernel_core.hardware.ascend.eager import eager_launches, eager_us
 from evokernel_core.hardware.ascend.launches import Launch, launch_us
 

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from evokernel_core.capture.reference import Values, base_of
 from evokernel_core.domain.graph import Graph, Node
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.verifier.draw import Draw
@@ -59,6 +60,27 @@ def test_what_a_text_does_with_a_number_is_told(text: str, equal: set[int], comp
     assert own == {value for value in equal if value > 50}
     assert compared <= set(known.compared) - set(known.equal)
     assert 77 not in known.compared
+
+
+@pytest.mark.parametrize(
+    ("text", "equal", "compared"),
+    [
+        ("if n % 48 == 0 or n < 99:\n    x = y + 7 # 77\n", set(), {48, 99}),
+        ("x = a // 3 if n == 251 or 257 != n else F(77)", {251, 257}, set()),
+        ("ONE = 0x101\ntwo = 1_300\nif n != ONE:\n    F(77)", {257}, {1300}),
+        ("bad = (n == (1 << 12)) | ((n ^ 129) == 0)", {129, 4096}, set()),
+        ('"""of 251 == n"""\nmask = inside < 4 * 30', set(), {120}),
+    ],
+)
+def test_what_a_text_in_triton_does_with_a_number_is_told(
+    text: str, equal: set[int], compared: set[int]
+) -> None:
+    record = '{"requires": ["s1 <= 65536", "s0 != 509"], "constants": {"BLOCK": "1024"}, "warps": 4}'
+    source = KernelSource("triton", {"kernel.py": text, "launch.json": record}, Strategy("model"))
+    known = landmarks_of(make_task("relu").graph, source)
+    assert {value for value in known.equal if value > 50} == {509} | equal
+    assert compared | {65536} <= set(known.compared) - set(known.equal)
+    assert {1024, 4} <= set(known.sizes) and 77 not in known.compared
 
 
 def _drawn(known: Landmarks, tiling: tuple[int, ...] = (), count: int = 100) -> list[list[CasePlan]]:

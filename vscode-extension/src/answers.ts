@@ -1,10 +1,11 @@
 /** What this editor adds to the server's commands, wherever they were started. */
 import { askReason, REJECT, REVIEW, type Decisions } from "./decisions";
-import { GENERATE } from "./generate";
+import { GENERATE, GENERATE_IN } from "./generate";
 import type { Commands } from "./middleware";
 import { OBSERVE, observeAnswer, offerInTerminal } from "./observe";
 import { givenPlace } from "./places";
 import type { Place } from "./review";
+import { keepTarget } from "./target";
 import { showTimeline, TIMELINE } from "./timeline";
 import { VARIANTS, type Variants } from "./variants";
 import { showReasons, WHY_NOT } from "./whyNot";
@@ -33,6 +34,11 @@ export function commandsWith(decisions: Decisions, variants: Variants): Commands
     const uri = (given as { readonly uri?: unknown } | null | undefined)?.uri;
     if (observe !== undefined) offerInTerminal(observe);
     if (command === GENERATE && place !== undefined) await tellReady(place, answer);
+    if (command === GENERATE_IN) {
+      await keepTarget(answer);
+      const now = givenPlace({ uri, ...(answer as object | null) });
+      if (now !== undefined) await tellReady(now, answer);
+    }
     if (command === REVIEW) await decisions.show(answer);
     if (command === VARIANTS && place !== undefined) variants.show(place, answer);
     if (command === WHY_NOT && typeof uri === "string") await showReasons(uri, answer);

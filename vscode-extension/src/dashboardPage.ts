@@ -60,7 +60,7 @@ function offer(item: DashboardOffer): Markup {
 }
 
 function jobs(items: readonly DashboardJob[]): Markup {
-  const empty = t("No kernel was asked for in this workspace yet. Choose “Generate NPU kernel” from the lightbulb on a line with a ⚡ hint.");
+  const empty = t("No kernel was asked for in this workspace yet. Choose “Generate NPU kernel” or “Generate Triton kernel” from the lightbulb on a line with a ⚡ hint.");
   if (items.length === 0) return section("jobs", t("Jobs"), html`<p>${empty}</p>`);
   const older = items.filter(({ state }) => !UNFINISHED.includes(state)).slice(RECENT);
   const recent = items.filter((item) => !older.includes(item));

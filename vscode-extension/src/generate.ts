@@ -1,9 +1,11 @@
-/** "Generate NPU Kernel at Cursor": the server's code actions on the line, without the lightbulb. */
+/** "Generate Kernel at Cursor": the server's code actions on the line, without the lightbulb. */
 import * as vscode from "vscode";
 import { t } from "./l10n";
 import { actionsAt, pythonEditor, type Action } from "./places";
 
 export const GENERATE = "evokernel.generate";
+/** The same in a target that nobody has chosen yet. */
+export const GENERATE_IN = "evokernel.generateIn";
 
 export async function generateHere(): Promise<void> {
   const editor = pythonEditor();
@@ -11,7 +13,7 @@ export async function generateHere(): Promise<void> {
     void vscode.window.showInformationMessage(t("EvoKernel: open a Python file that uses torch first."));
     return;
   }
-  const actions = await actionsAt(editor, [GENERATE]);
+  const actions = await actionsAt(editor, [GENERATE, GENERATE_IN]);
   const chosen = actions.length > 1 ? await pick(actions) : actions[0];
   if (chosen !== undefined) {
     const { command, arguments: given } = chosen.command;

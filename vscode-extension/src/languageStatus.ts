@@ -6,6 +6,8 @@ import type { StatusParams } from "./protocol";
 
 const PYTHON: vscode.DocumentSelector = { language: "python", scheme: "file" };
 const CHIP = "evokernel.chip";
+/** How the empty setting is called. */
+const OWN = (): string => t("the target's own");
 
 export class LanguageStatus implements vscode.Disposable {
   private readonly state = item("evokernel.state", t("EvoKernel: state of this file"));
@@ -29,15 +31,17 @@ export class LanguageStatus implements vscode.Disposable {
     for (const part of [this.state, this.chip, this.verifier, this.settings]) part.dispose();
   }
 
-  update({ mode, text, verifier }: StatusParams): void {
+  update({ mode, text, verifier, chip, kind }: StatusParams): void {
     this.state.text = text;
     this.state.busy = mode === "analysing" || mode === "busy";
     this.state.severity = lookOf(mode).red ? vscode.LanguageStatusSeverity.Error : vscode.LanguageStatusSeverity.Information;
+    if (chip !== undefined && chip !== "") this.showChip(kind === undefined ? chip : `${chip} (${kind})`);
     if (verifier !== "") this.verifier.text = t("Verifier: {0}", verifier);
   }
 
-  private showChip(): void {
-    this.chip.text = t("Chip: {0}", vscode.workspace.getConfiguration().get(CHIP, ""));
+  /** The setting, until the server says which device that is. */
+  private showChip(chip = vscode.workspace.getConfiguration().get(CHIP, "")): void {
+    this.chip.text = t("Chip: {0}", chip === "" ? OWN() : chip);
   }
 }
 
@@ -58,13 +62,14 @@ export async function chooseChip(manifest: unknown): Promise<void> {
   const setting = contributes.configuration.properties[CHIP];
   const configuration = vscode.workspace.getConfiguration();
   const now = configuration.get(CHIP, "");
-  const chips = (setting?.enum ?? []).map((label, n) => ({
-    label,
-    description: label === now ? t("now") : "",
+  const chips = (setting?.enum ?? []).map((chip, n) => ({
+    chip,
+    label: chip === "" ? OWN() : chip,
+    description: chip === now ? t("now") : "",
     detail: setting?.enumDescriptions[n] ?? "",
   }));
   const chosen = await vscode.window.showQuickPick(chips, { title: t("Chip that kernels are written and timed for") });
-  if (chosen === undefined || chosen.label === now) return;
+  if (chosen === undefined || chosen.chip === now) return;
   const inWorkspace = vscode.workspace.workspaceFolders !== undefined;
-  await configuration.update(CHIP, chosen.label, inWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global);
+  await configuration.update(CHIP, chosen.chip, inWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global);
 }

@@ -32,7 +32,7 @@ function entries(actions: MenuActions, offers: readonly DashboardOffer[]): Entry
       run: () => vscode.commands.executeCommand("evokernel.reviewKernel", offer),
     })),
     ...(actions.mode === "busy" ? [{ label: `$(stop-circle) ${t("Cancel what is running")}`, run: actions.cancel }] : []),
-    entry(`$(zap) ${t("Generate NPU kernel at cursor")}`, "evokernel.generateHere"),
+    entry(`$(zap) ${t("Generate kernel at cursor")}`, "evokernel.generateHere"),
     entry(`$(dashboard) ${t("Open dashboard")}`, "evokernel.openDashboard"),
     entry(`$(list-tree) ${t("Show kernels")}`, "evokernel.kernels.focus"),
     { label: "", kind: vscode.QuickPickItemKind.Separator },

@@ -23,6 +23,9 @@ export interface StatusParams {
   readonly interpreter: string;
   /** Faster kernels that wait for a decision. */
   readonly offers?: number;
+  /** The device that kernels are written for, and what they are called: NPU or Triton. */
+  readonly chip?: string;
+  readonly kind?: string;
   /** The document that mode and text are about; empty where they are about the server. */
   readonly uri?: string;
 }

@@ -224,6 +224,22 @@ for (const [button, command] of [
   });
 }
 
+test("a kernel in a target that nobody chose makes it the workspace's", async () => {
+  const it = session();
+  const commands = commandsWith(it.decisions, it.variants);
+  const answer = { status: "ready", message: "softmax_1 is ready.", target: "triton", regionId: "another" };
+  for (const refused of [{ status: "refused", message: "no" }, undefined]) commands.after("evokernel.generateIn", [PLACE], refused);
+  await new Promise(setImmediate);
+  assert.equal(desk.ran.length, 0);
+  commands.after("evokernel.generateIn", [PLACE], answer);
+  await new Promise(setImmediate);
+  assert.deepEqual(desk.ran[0], ["update", "evokernel.target", "triton", 2]);
+  assert.equal(desk.said.at(-1), "EvoKernel: softmax_1 is ready.");
+  commands.after("evokernel.generateIn", [PLACE], answer);
+  await new Promise(setImmediate);
+  assert.equal(desk.ran.filter(([name]) => name === "update").length, 1);
+});
+
 test("what a server refuses shows nothing", async () => {
   const it = session({ "evokernel.review": () => ({ status: "refused", message: "gone" }) });
   await it.decisions.review(PLACE);

@@ -29,7 +29,8 @@ for (const [setting, kind] of [
 }
 
 test("the defaults are the server's", () => {
-  assert.match(domain, new RegExp(`chip: str = "${String(properties["evokernel.chip"]?.default)}"`));
+  assert.match(domain, new RegExp(`target: str = "${String(properties["evokernel.target"]?.default)}"`));
+  assert.equal(properties["evokernel.chip"]?.default, "", "the server takes the target's own");
   assert.match(domain, new RegExp(`budget: int = ${String(properties["evokernel.budget"]?.default)}\n`));
 });
 

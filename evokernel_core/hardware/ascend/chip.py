@@ -16,11 +16,9 @@ from attrs import AttrsInstance, field, fields, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.chip_files import CHIPS, DEFAULT_CHIP, chip_names
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.hardware.device import Device
-
-CHIPS = Path(__file__).parent / "chips"
-DEFAULT_CHIP = "ascend910b1"
 
 _FLOAT_BYTES = 4
 S = TypeVar("S", bound=AttrsInstance)
@@ -353,11 +351,6 @@ class Chip:
         """Elements a cycle of one vector core and simple instruction; bytes are computed as 16-bit lanes."""
         bits = 32 if dtype == "complex64" else max(16, 8 * ITEM_SIZE[dtype])
         return self.vector.elements_per_cycle.of("simple", bits)
-
-
-def chip_names() -> tuple[str, ...]:
-    """The chips that ``load_chip`` knows, sorted."""
-    return tuple(sorted(path.stem for path in CHIPS.glob("*.toml")))
 
 
 def load_chip(name: str = DEFAULT_CHIP) -> Chip:

@@ -16,9 +16,8 @@ from attrs import fields, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU, GPUS, gpu_names
 
-GPUS = Path(__file__).parent / "gpus"
-DEFAULT_GPU = "nvidia_h200"
 _LANES_FP32 = 4
 """A multiply-add of float32 takes as many steps as an element of 4 bytes moves through the vector units."""
 
@@ -89,12 +88,6 @@ class Gpu:
     def transcendental_us(self, elements: int) -> float:
         """The same of an exponential, a logarithm or their kin."""
         return elements / self.special_flops
-
-
-def gpu_names() -> tuple[str, ...]:
-    """The GPUs that have a file, the default first."""
-    names = sorted(path.stem for path in GPUS.glob("*.toml"))
-    return (DEFAULT_GPU, *(name for name in names if name != DEFAULT_GPU))
 
 
 @cache

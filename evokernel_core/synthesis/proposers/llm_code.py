@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from typing import Any
 
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.language import Language, SourceToken
 from evokernel_core.domain.verdict import Latency, LineTime
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
-from evokernel_core.targets.sources import main_file
-from evokernel_core.twin.lexer import tokenize
+from evokernel_core.targets.sources import language_of, main_file
 
-_HEAD = "__aicore__ "
-"""What stands before the type and the name of a function."""
 LONGEST_CODE = 12_000
 """Characters of a similar task's kernel; a longer one is not shown whole."""
 LONGEST_DIFF = 6_000
@@ -94,50 +92,50 @@ def hot_lines(start: Candidate, shown: KernelSource) -> list[dict[str, Any]]:
     latency = start.verdict.latency
     if latency is None:
         return []
-    kernel = main_file(shown.target)
+    kernel, language = main_file(shown.target), language_of(shown.target)
     text = shown.files[kernel].splitlines()
-    places = _same_lines(start.source.files[kernel], shown.files[kernel])
+    tokens = (language.tokens(kernel, source.files[kernel]) for source in (start.source, shown))
+    places = _same_lines(*tokens)
     result = ((line, places.get(line.line)) for line in _longest(latency) if line.file == kernel)
     return [
         {
             "pipe": line.pipe,
             "us": line.us,
             "calls": line.calls,
-            "method": _method(text[:place]),
-            "text": _statement(text[place - 1 :]),
+            "method": _method(text[:place], language),
+            "text": _statement(text[place - 1 :], language),
         }
         for line, place in result
         if place is not None
     ]
 
 
-def _same_lines(one: str, other: str) -> dict[int, int]:
+def _same_lines(first: Sequence[SourceToken], second: Sequence[SourceToken]) -> dict[int, int]:
     """Where lines of a kernel stand in the one under other names, whose lines may be broken elsewhere. None
     where they are not the same kernel."""
-    first, second = tokenize(one), tokenize(other)
     if len(first) != len(second):
         return {}
     pairs = zip(reversed(first), reversed(second), strict=True)
     return {a.line: b.line for a, b in pairs}  # the first token of a line says where it is
 
 
-def _method(lines: list[str]) -> str:
+def _method(lines: list[str], language: Language) -> str:
     """The function in which the last of the lines stands, as far as the text shows one."""
-    return next(filter(None, map(_function, reversed(lines))), "")
+    return next(filter(None, (_function(line, language.head) for line in reversed(lines))), "")
 
 
-def _function(line: str) -> str:
+def _function(line: str, before: str) -> str:
     """The function whose head the line is, empty where it is none."""
-    head, parenthesis, _ = line.partition(_HEAD)[2].partition("(")
+    head, parenthesis, _ = line.partition(before)[2].partition("(")
     return re.split(r"\W+", head)[-1] if parenthesis else ""
 
 
-def _statement(lines: list[str]) -> str:
+def _statement(lines: list[str], language: Language) -> str:
     """The statement that begins with the first of the lines, in one line."""
     parts: list[str] = []
     for line in lines[:LONGEST_STATEMENT]:
-        parts.append(line.partition("//")[0].strip())
-        if parts[-1].endswith((";", "{")):
+        parts.append(line.partition(language.comment)[0].strip())
+        if language.is_complete(" ".join(parts)):
             break
     return " ".join(parts)
 

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.domain.check import Check
 from evokernel_core.domain.first_run import RunStep
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
@@ -32,6 +33,9 @@ class AscendCToolchain:
         from evokernel_core.twin.build import prepare
 
         front_end_of(prepare())
+
+    def checks(self, python: str, *, asked: bool) -> Iterator[Check]:
+        yield from ()
 
     def first_run(self, python: str) -> Iterator[RunStep]:
         from evokernel_core.targets.ascendc.first_run.first_run import first_run

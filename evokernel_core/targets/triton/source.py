@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.kernel_files import KernelFiles
+from evokernel_core.domain.language import Language
+from evokernel_core.domain.sentence import Sentence
+from evokernel_core.hardware.gpu.present import has_driver
 
 if TYPE_CHECKING:
     from evokernel_core.targets.triton.launch import LaunchRecord
@@ -19,12 +22,29 @@ HEADER = "import triton\nimport triton.language as tl\n"
 
 
 def _devices() -> tuple[str, ...]:
-    from evokernel_core.hardware.gpu.gpu import gpu_names
+    from evokernel_core.hardware.gpu.gpu_files import gpu_names
 
     return gpu_names()
 
 
-KERNEL_FILES = KernelFiles(TARGET, FILES, main=KERNEL, devices=_devices)
+def _language() -> Language:
+    from evokernel_core.targets.triton.language import LANGUAGE
+
+    return LANGUAGE
+
+
+KERNEL_FILES = KernelFiles(
+    TARGET,
+    FILES,
+    main=KERNEL,
+    devices=_devices,
+    title="Triton",
+    language=_language,
+    kind="Triton",
+    workers=Sentence("programs"),
+    judge="interpreter",
+    is_present=has_driver,
+)
 
 
 def triton_source(kernel: str, record: LaunchRecord, strategy: Strategy) -> KernelSource:

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.domain.check import Check
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.first_run import RunStep
 from evokernel_core.domain.kernel import KernelSource
@@ -22,12 +23,22 @@ def _interpreter(author: KernelAuthor, python: str) -> Any:
 
 
 def _cuda(author: KernelAuthor, python: str) -> Any:
-    from evokernel_core.targets.triton.backends.cuda import CudaBackend
+    from evokernel_core.targets.triton.backends.cuda import open_cuda
 
-    return CudaBackend(author, python)
+    return open_cuda(author, python)
 
 
-BACKENDS: Mapping[str, Callable[[KernelAuthor, str], Any]] = {"interpreter": _interpreter, "cuda": _cuda}
+def _compile(author: KernelAuthor, python: str) -> Any:
+    from evokernel_core.targets.triton.backends.compile_only import open_compiler
+
+    return open_compiler(author, python)
+
+
+BACKENDS: Mapping[str, Callable[[KernelAuthor, str], Any]] = {
+    "interpreter": _interpreter,
+    "compile": _compile,
+    "cuda": _cuda,
+}
 
 
 @frozen
@@ -42,6 +53,11 @@ class TritonToolchain:
 
     def prepare(self) -> None:
         """Nothing has to be built."""
+
+    def checks(self, python: str, *, asked: bool) -> Iterator[Check]:
+        from evokernel_core.targets.triton.checks import checks
+
+        return checks(python, asked=asked)
 
     def first_run(self, python: str) -> Iterator[RunStep]:
         raise UsageError("A first run on a GPU is `evokernel verify KERNEL_DIR --backend cuda`.")

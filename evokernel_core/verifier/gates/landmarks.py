@@ -19,8 +19,9 @@ from attrs import frozen
 from evokernel_core.capture.reference import Values
 from evokernel_core.domain.graph import Graph, InputKind, Node
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.language import Language, SourceToken, TokenKind
 from evokernel_core.domain.task import EXACT, KernelTask, Symbol
-from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
+from evokernel_core.targets.sources import language_of
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
     SEED_BITS,
@@ -92,18 +93,17 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
     """What a graph and a kernel's text name; 0 and 1 are no landmarks."""
     uses: dict[int, Use] = {}
     fractions: set[float] = set()
-    for text in lexed_texts(source) if source is not None else ():
-        for value, use in _literals(tokenize(text)):
-            if isinstance(value, float):
-                fractions |= {value} if _is_told(value) else set()
-            elif 1 < value <= MOST_SIZE:
-                uses[value] = max(uses.get(value, Use.NAMED), use)
+    for value, use in _named(source) if source is not None else ():
+        if isinstance(value, float):
+            fractions |= {value} if _is_told(value) else set()
+        elif 1 < value <= MOST_SIZE:
+            uses[value] = max(uses.get(value, Use.NAMED), use)
     args = [(node.args, dict(node.kwargs).values()) for node in graph.nodes]
     own = {value for value in _constants(args) if _is_told(value)}
     sizes, compared, equal = (
         tuple(sorted(value for value, use in uses.items() if use >= least)) for least in Use
     )
-    solved = solutions(source.files.values()) if source is not None else ()
+    solved = solutions(lexed_texts(source)) if source is not None else ()
     return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)), solved)
 
 
@@ -115,25 +115,32 @@ class Use(IntEnum):
     EQUAL = 2
 
 
-def _literals(tokens: Sequence[Token]) -> Iterator[tuple[int | float, Use]]:
+def _named(source: KernelSource) -> Iterator[tuple[int | float, Use]]:
+    """The numbers of all texts of a kernel."""
+    language = language_of(source.target)
+    for name, text in source.files.items():
+        yield from _literals(language.tokens(name, text), language)
+
+
+def _literals(tokens: Sequence[SourceToken], language: Language) -> Iterator[tuple[int | float, Use]]:
     """The numbers of a text and the whole results of two next to each other, with what is done with them, on
     either side; what is done with a name counts for the number that it is set to."""
     row = [_NONE, _NONE, *tokens, _NONE, _NONE, _NONE]
     asked = {row[at].text for at in range(2, len(row) - 3) if _is_asked(row, at, at)}
     for at, token in enumerate(row):
-        value = _number(token.text) if token.kind is CppTokenKind.NUMBER else None
+        value = language.number(token.text) if token.kind is TokenKind.NUMBER else None
         if value is None:
             continue
         yield value, _use(row, at, at, asked)
         end = at + (3 if row[at + 1].text == row[at + 2].text == "<" else 2)
         sign = "".join(token.text for token in row[at + 1 : end])
-        other = _number(row[end].text) if row[end].kind is CppTokenKind.NUMBER else None
+        other = language.number(row[end].text) if row[end].kind is TokenKind.NUMBER else None
         if isinstance(value, int) and isinstance(other, int):
             use = _use(row, at, end, asked)
             yield from ((both, use) for both in _folded(value, sign, other))
 
 
-def _use(row: Sequence[Token], first: int, last: int, asked: Set[str]) -> Use:
+def _use(row: Sequence[SourceToken], first: int, last: int, asked: Set[str]) -> Use:
     before, behind = row[first - 1].text[-1:], row[last + 1].text[-1:]
     is_set = before == "=" and row[first - 2].text in asked
     if is_set or _is_asked(row, first, last):
@@ -141,7 +148,7 @@ def _use(row: Sequence[Token], first: int, last: int, asked: Set[str]) -> Use:
     return Use.COMPARED if before in _COMPARING or behind in _COMPARING else Use.NAMED
 
 
-def _is_asked(row: Sequence[Token], first: int, last: int) -> bool:
+def _is_asked(row: Sequence[SourceToken], first: int, last: int) -> bool:
     """Whether the tokens stand beside ``==``, ``!=``, ``^`` or ``case``."""
     while row[first - 1].text == "(" and row[last + 1].text == ")":
         first, last = first - 1, last + 1
@@ -155,7 +162,7 @@ def _is_asked(row: Sequence[Token], first: int, last: int) -> bool:
 _EQUALITY = ("==", "!=")
 _MASKING = ("%", "&", "*", "/", "+", "-")
 """Behind these a number is no side of a comparison by itself."""
-_NONE = Token(CppTokenKind.PUNCTUATION, "", 0, 0, 0)
+_NONE = SourceToken(TokenKind.PUNCTUATION, "", 0)
 
 
 def _folded(left: int, sign: str, right: int) -> Iterator[int]:
@@ -168,18 +175,6 @@ def _folded(left: int, sign: str, right: int) -> Iterator[int]:
 
 def _is_told(value: float) -> bool:
     return math.isfinite(value) and 1e-37 < abs(value) < 1e37 and abs(value) != 1.0
-
-
-def _number(text: str) -> int | float | None:
-    """A literal of C++, None for other text."""
-    plain = text.replace("'", "").lower()
-    is_hex = plain.startswith("0x")
-    try:
-        if is_hex or not any(sign in plain for sign in ".ef"):
-            return int(plain.rstrip("ulz"), 0)
-        return float(plain.rstrip("fl"))
-    except ValueError:
-        return None
 
 
 def _constants(args: object) -> Iterator[float]:

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.language import TokenKind
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import (
@@ -21,9 +22,8 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Severity,
 )
-from evokernel_core.targets.sources import main_file
+from evokernel_core.targets.sources import language_of, main_file
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.lexer import CppTokenKind, tokenize
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
@@ -38,9 +38,10 @@ not on what the kernel does about them; its latency is then that of a launch on 
 
 
 def merges(source: KernelSource) -> bool:
-    """Whether a kernel merges sorted runs that do not fit the unified buffer, slice by slice."""
-    words = tokenize(source.files[main_file(source.target)])
-    return any(word.kind is CppTokenKind.NAME and word.text == "GetMrgSortResult" for word in words)
+    """Whether a kernel asks how far a merge came, of sorted runs that do not fit the memory on chip."""
+    language, main = language_of(source.target), main_file(source.target)
+    words = language.tokens(main, source.files[main]) if language.data_dependent else ()
+    return any(word.kind is TokenKind.NAME and word.text in language.data_dependent for word in words)
 
 
 @frozen

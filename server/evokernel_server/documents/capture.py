@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 CACHE_SIZE = 64
 """Texts whose regions are kept; a region is a few kilobytes."""
+_GLANCE_S = 0.05
 
 
 @define(eq=False)
@@ -77,6 +78,12 @@ class Capture:
         self._cache.pop(_key(document, document.text), None)
         document.captured = ""
         self.soon(document, now=True)
+
+    async def anew(self, document: Document) -> None:
+        """Captures a text anew, and returns when that is done, programs and all."""
+        self.again(document)
+        while document.uri in self._timers or self.is_analysing(document):
+            await asyncio.sleep(_GLANCE_S)
 
     def is_analysing(self, document: Document) -> bool:
         """Whether regions of a document are being captured, or the programs around them traced."""

@@ -16,6 +16,7 @@ from typing import Any
 from evokernel_core.domain.errors import PackageChanged
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.package.integrity import check_files
+from evokernel_core.targets import files_of_device
 from evokernel_server.documents.packages import FOLDER, MANIFEST, package_folder, read_installed
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, told
@@ -28,6 +29,12 @@ def stale_calls(file: Path, text: str, names: Iterable[str], chip: str) -> dict[
     tree = _parsed(text)
     result = ((name, _why(file, tree, name, chip)) for name in names)
     return {name: why for name, why in result if why}
+
+
+def is_other_device(device: str, chip: str) -> bool:
+    """Whether a kernel was made for another device than the one of its target that is configured; kernels of
+    another target are for other machines."""
+    return device != chip and files_of_device(device) in (None, files_of_device(chip))
 
 
 def _why(file: Path, tree: ast.Module | None, name: str, chip: str) -> str:
@@ -50,7 +57,7 @@ def _why(file: Path, tree: ast.Module | None, name: str, chip: str) -> str:
             "The package {folder} cannot be read: restore it, or revert the call.",
             folder=f"{FOLDER}/{plain(name)}",
         )
-    if installed.latency.chip != chip:
+    if is_other_device(installed.latency.chip, chip):
         made_for = plain(installed.latency.chip)
         return _(
             "{name} was made for {made_for}, and the chip is {chip}: refine it.",

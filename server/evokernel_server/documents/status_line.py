@@ -29,7 +29,8 @@ class Mode(StrEnum):
 @frozen
 class StatusParams:
     """What ``evokernel/status`` carries. ``offers`` counts faster kernels that wait for a decision;
-    ``uri`` is the document that mode and text are about, empty where they are about the server."""
+    ``uri`` is the document that mode and text are about, empty where they are about the server. ``chip`` is
+    the device that kernels are written for, ``kind`` what they are called."""
 
     mode: str
     text: str
@@ -37,6 +38,8 @@ class StatusParams:
     interpreter: str
     offers: int = 0
     uri: str = ""
+    chip: str = ""
+    kind: str = ""
 
 
 @define(eq=False)
@@ -48,6 +51,11 @@ class StatusLine:
 
     def set(self, mode: Mode, text: str, uri: str = "") -> None:
         self._update(evolve(self.current, mode=mode.value, text=text, uri=uri))
+
+    def writes_for(self, chip: str, kind: str) -> None:
+        """Takes over the device that is configured; who verified for another one no longer does."""
+        now = self.current
+        self._update(evolve(now, chip=chip, kind=kind, verifier=now.verifier if chip == now.chip else ""))
 
     def learn(self, *, verifier: str = "", interpreter: str = "", offers: int | None = None) -> None:
         """Takes over who verifies, which Python is used, how many offers wait."""

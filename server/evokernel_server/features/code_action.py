@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from evokernel_core.domain.region import RegionStatus
+from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.settings import ProposerName
 from evokernel_server.documents.workspace import Document, GeneratedCall, Tracked
 from evokernel_server.features import inputs
@@ -129,14 +129,15 @@ def _for_region(server: Host, document: Document, tracked: Tracked) -> Iterator[
     elif region.status in REPLACEABLE:
         gain = f": {estimate_words(tracked.captured.estimate)}" if tracked.captured.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
-        label = _("Generate NPU kernel ({what})", what=f"{what}{gain}")
+        label = _("Generate {kind} kernel ({what})", kind=server.options.kind, what=f"{what}{gain}")
         yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
+        yield from _for_other_targets(server, document, region)
         if server.options.settings.proposer is not ProposerName.SCHEDULE:
             title = _("Show what a model would be asked ({what})", what=region.op_category)
             yield _command(title, names.PREVIEW, document, region.id)
     elif region.status is RegionStatus.UNSUPPORTED and _takes_disabled(server):
         yield types.CodeAction(
-            title=_("Generate NPU kernel ({what})", what=region.op_category),
+            title=_("Generate {kind} kernel ({what})", kind=server.options.kind, what=region.op_category),
             kind=KIND,
             disabled=types.CodeActionDisabled(
                 told(region.reason) or _("No kernel family covers this region.")
@@ -145,6 +146,15 @@ def _for_region(server: Host, document: Document, tracked: Tracked) -> Iterator[
     if offer is not None or tracked.captured.wins:
         title = _("Never offer a kernel for this code ({what})", what=region.op_category)
         yield _command(title, names.NEVER, document, region.id)
+
+
+def _for_other_targets(server: Host, document: Document, region: Region) -> Iterator[types.CodeAction]:
+    """Kernels in the targets that the machine could run too, where nobody has chosen one."""
+    for files in server.other_targets():
+        title = _("Generate {kind} kernel ({what})", kind=files.kind, what=region.op_category)
+        argument = {"uri": document.uri, "regionId": region.id, "target": files.target}
+        command = types.Command(title, names.GENERATE_IN, arguments=[argument])
+        yield types.CodeAction(title=title, kind=KIND, command=command)
 
 
 def _for_ready(document: Document, offer: Offer) -> Iterator[types.CodeAction]:

@@ -26,11 +26,14 @@ def register(server: Host) -> None:
         if document is None:
             return []
         options = server.server_options
-        return lenses(document, ready=options.ready_lens or options.code_lens, gains=options.code_lens)
+        title = _("Generate {kind} kernel", kind=server.options.kind)
+        ready = options.ready_lens or options.code_lens
+        return lenses(document, title, ready=ready, gains=options.code_lens)
 
 
-def lenses(document: Document, *, ready: bool = True, gains: bool = True) -> list[types.CodeLens]:
-    """Lenses above each region whose kernel waits for review, and one where a kernel is offered."""
+def lenses(document: Document, title: str, *, ready: bool = True, gains: bool = True) -> list[types.CodeLens]:
+    """Lenses above each region whose kernel waits for review, and one where a kernel is offered, with a
+    ``title`` before its gain."""
     waiting = document.to_review() if ready else ()
     made = [lens for tracked in waiting for lens in _ready(document, tracked)]
     for tracked in winners(document) if gains else ():
@@ -38,7 +41,7 @@ def lenses(document: Document, *, ready: bool = True, gains: bool = True) -> lis
             continue
         gain = f": {estimate_words(tracked.captured.estimate)}" if tracked.captured.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
-        command = types.Command(_("Generate NPU kernel") + gain, names.GENERATE, arguments=[argument])
+        command = types.Command(title + gain, names.GENERATE, arguments=[argument])
         made.append(types.CodeLens(document.text.range(tracked.extent), command))
     return made
 

@@ -13,11 +13,14 @@ from lsprotocol import types
 from evokernel_core.capture.observe import workspace_of
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server.documents.edits import apply
+from evokernel_server.documents.line_index import Extent
 from evokernel_server.documents.workspace import Document
 from evokernel_server.errors import Refused
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
+from evokernel_server.features.lifecycle import reconfigure
 from evokernel_server.jobs.forgetting import forget
 from evokernel_server.jobs.tasks import spawn
+from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import NO_KERNEL_WAITS, Offer, undecided
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.plain import plain
@@ -56,6 +59,28 @@ def _register(server: Host, name: str, work: Work) -> None:
 
 async def generate(server: Host, given: Arguments) -> Answer:
     return await server.kernels.generate(_text(given, "uri"), _text(given, "regionId"))
+
+
+async def generate_in(server: Host, given: Arguments) -> Answer:
+    """Chooses a target for all that follows, and generates the kernel for the same code in it. A client that
+    keeps settings hears of the choice by the answer's ``target``, and of the region by its ``regionId``."""
+    document, target = _document(server, given), _text(given, "target")
+    region = document.region(_text(given, "regionId"))
+    if region is None:
+        raise Refused(_("That code has changed; ask for its actions again."))
+    where = region.extent
+    await reconfigure(server, {"target": target})
+    await server.capture.anew(document)
+    now = [tracked for tracked in document.regions(*REPLACEABLE) if tracked.extent.touches(where)]
+    if not now or server.options.target != target:
+        raise Refused(_("No kernel can be written in {target} for this code.", target=target))
+    best = min(now, key=lambda tracked: abs(_length(tracked.extent) - _length(where)))
+    answer = await server.kernels.generate(document.uri, best.region.id)
+    return {**answer, "target": target, "regionId": best.region.id}
+
+
+def _length(extent: Extent) -> int:
+    return extent.end - extent.start
 
 
 async def use_vendor(server: Host, given: Arguments) -> Answer:
@@ -228,6 +253,7 @@ def _offer(server: Host, given: Arguments) -> Offer:
 
 COMMANDS: dict[str, Work] = {
     names.GENERATE: generate,
+    names.GENERATE_IN: generate_in,
     names.USE_VENDOR: use_vendor,
     names.APPLY: apply_offer,
     names.SHOW_DIFF: show_diff,

@@ -187,7 +187,8 @@ def _command(server: Host, document: Document, tracked: Tracked) -> types.Comman
         return _runs(_("Review the kernel"), names.REVIEW, place)
     if estimate is not None and estimate.rival is not None and estimate.rival_leads:
         return _runs(_("Use {name}", name=estimate.rival.name), names.USE_VENDOR, place)
-    return _runs(_("Generate NPU kernel"), names.GENERATE, {**place, "version": document.version})
+    title = _("Generate {kind} kernel", kind=server.options.kind)
+    return _runs(title, names.GENERATE, {**place, "version": document.version})
 
 
 def _call_command(server: Host, document: Document, installed: Installed) -> types.Command | None:

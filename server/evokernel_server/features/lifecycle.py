@@ -123,6 +123,7 @@ async def reconfigure(server: Host, pushed: object) -> None:
         log.error("%s", error)
         server.tell_once(error.sentence)
         return
+    server.status.writes_for(server.options.settings.chip, server.options.kind)
     if server.options.settings != before.settings:
         server.capture.clear()
         await server.worker.restart()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate, better_us
+from evokernel_core.targets.sources import workers_of
 from evokernel_core.vendor.rival import Rival
 from evokernel_server.documents.packages import Installed
 from evokernel_server.documents.workspace import Document, Tracked
@@ -115,10 +116,11 @@ def _estimated(estimate: Estimate, us: float) -> str:
 
 def _launch(latency: Latency) -> str:
     return "- " + _(
-        "{figure} on {chip}, {count} vector cores",
+        "{figure} on {chip}, {count} {workers}",
         figure=_figure(latency),
         chip=markdown(latency.chip),
         count=latency.block_dim,
+        workers=told(workers_of(latency.chip)),
     )
 
 
@@ -278,7 +280,7 @@ def _why_not_offered(estimate: Estimate) -> str:
         return ""
     return _(
         ", not offered: that is no more than the error of the two figures, {error};"
-        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it",
+        " the code actions of kind refactor.rewrite and *Generate Kernel at Cursor* still write it",
         error=percent(estimate.error),
     )
 

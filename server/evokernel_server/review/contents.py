@@ -18,6 +18,7 @@ from evokernel_core.domain.graph import GraphInput
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Verdict
+from evokernel_core.targets.sources import workers_of
 from evokernel_server.offers.pending import baseline_words, microseconds
 from evokernel_server.texts.hazards import warnings_in
 from evokernel_server.texts.plain import plain
@@ -257,10 +258,11 @@ def _timed(latency: Latency | None) -> str:
     if latency is None:
         return ""
     return _(
-        "A launch at the sizes of the file: {figure} on {chip}, {count} cores.",
+        "A launch at the sizes of the file: {figure} on {chip}, {count} {workers}.",
         figure=sourced(microseconds(latency.us), latency.source.value),
         chip=latency.chip,
         count=latency.block_dim,
+        workers=told(workers_of(latency.chip)),
     )
 
 

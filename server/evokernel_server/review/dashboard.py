@@ -20,7 +20,9 @@ from evokernel_core.foreign import read_foreign
 from evokernel_core.memory.activity import decisions, lessons, progress, trajectory
 from evokernel_core.memory.jobs import ENDED
 from evokernel_core.memory.store import Memory
+from evokernel_core.targets import KERNEL_FILES
 from evokernel_server.documents.packages import Installed, read_installed
+from evokernel_server.documents.stale import is_other_device
 from evokernel_server.documents.status_line import StatusLine
 from evokernel_server.documents.workspace import Document, Workspace, find_calls, uri_of
 from evokernel_server.jobs.queue import JobQueue
@@ -119,11 +121,15 @@ class Dashboard:
         state = "away" if self.jobs.waiting else "busy" if self.jobs.running else "idle"
         remote = self.options().settings.verifier_url
         return {
-            "name": self.status.current.verifier or ("" if remote else f"twin {__version__}"),
+            "name": self.status.current.verifier or ("" if remote else self._own_verifier()),
             "where": plain(remote),
             "state": state,
             "queued": queued,
         }
+
+    def _own_verifier(self) -> str:
+        """What judges in this process."""
+        return f"{KERNEL_FILES[self.options().target].judge} {__version__}"
 
 
 def _of_document(document: Document) -> Iterator[Placed]:
@@ -230,7 +236,7 @@ def why_stale(name: str, installed: Installed | None, chip: str) -> str:
     if installed is None:
         folder = f"evokernel_kernels/{name}"
         return _("The folder {folder} is missing or damaged; restore it or revert.", folder=folder)
-    if installed.latency.chip != chip:
+    if is_other_device(installed.latency.chip, chip):
         return _(
             "{name} was made for {made_for}, and the chip is {chip}: refine it.",
             name=name,

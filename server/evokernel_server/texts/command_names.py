@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 GENERATE = "evokernel.generate"
+GENERATE_IN = "evokernel.generateIn"
 USE_VENDOR = "evokernel.useVendor"
 REVIEW = "evokernel.review"
 APPLY = "evokernel.apply"

@@ -78,11 +78,12 @@ export const desk = {
   answers: {} as Record<string, Run>,
   opened: [] as string[],
   page: "",
+  settings: {} as Record<string, unknown>,
 };
 
 export function clearDesk(): void {
   Object.assign(desk, { ran: [], context: {}, tabs: [], said: [], choose: () => undefined, type: "", answers: {} });
-  Object.assign(desk, { opened: [], page: "" });
+  Object.assign(desk, { opened: [], page: "", settings: {} });
 }
 
 export const commands = {
@@ -99,7 +100,18 @@ export const commands = {
   },
 };
 
+export const ConfigurationTarget = { Global: 1, Workspace: 2 };
+
 export const workspace = {
+  workspaceFolders: [{}],
+  getConfiguration: (): { get: (key: string) => unknown; update: (key: string, value: unknown, where: number) => Promise<void> } => ({
+    get: (key) => desk.settings[key],
+    update: (key, value, where) => {
+      desk.settings[key] = value;
+      desk.ran.push(["update", key, value, where]);
+      return Promise.resolve();
+    },
+  }),
   registerTextDocumentContentProvider: (): { dispose: () => void } => ({ dispose: () => undefined }),
 };
 

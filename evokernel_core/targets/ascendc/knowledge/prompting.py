@@ -81,6 +81,10 @@ _LAUNCHES: Mapping[Cores, LaunchWords] = {
 class AscendCKnowledge:
     """``compiler.knowledge.Knowledge``, whose kinds are ``KernelKind``s."""
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        return tuple(name.lower() for name in Cores.__members__)
+
     def words(self) -> frozenset[str]:
         return KEYWORDS | interface_words() | _OURS
 

@@ -64,6 +64,10 @@ def cards() -> tuple[Card, ...]:
 class TritonKnowledge:
     """``compiler.knowledge.Knowledge``, whose kinds are names of families, or ``program``."""
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        return (WORKERS,)
+
     def words(self) -> frozenset[str]:
         return _WORDS | frozenset(keyword.kwlist)
 

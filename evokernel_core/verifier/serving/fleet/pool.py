@@ -19,7 +19,7 @@ from evokernel_core.verifier.workers import LONGEST_ANSWER, SECRETS, Died, HostL
 
 log = get_logger(__name__)
 
-DEVICES = {"twin": "twin", "cann": "NPU"}
+DEVICES = {"twin": "twin", "cann": "NPU", "interpreter": "twin", "cuda": "GPU"}
 """The Ray resource that a host of each backend declares."""
 
 RAY_TOKEN = "RAY_AUTH_TOKEN"

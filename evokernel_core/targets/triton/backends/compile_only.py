@@ -1,0 +1,65 @@
+"""Triton's compiler as a backend that runs nothing: whether a kernel becomes a cubin, and what that takes."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from attrs import frozen
+
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.hardware.gpu.gpu import gpu_of
+from evokernel_core.targets.triton.backends.compiled import CompiledLaunch
+from evokernel_core.targets.triton.backends.compiler import BuiltTriton, TritonCompiler, triton_version
+from evokernel_core.verifier.sandbox import Level
+
+
+@frozen
+class CompileBackend:
+    """``verifier.base.CompilesOnly``, for the author's GPU."""
+
+    author: KernelAuthor
+    compiler: TritonCompiler
+    name: str
+    latency_source: LatencySource = LatencySource.MODELLED
+    samples: bool = False
+    confinement: str = str(Level.LIMITS)
+
+    def build(self, task: KernelTask, source: KernelSource) -> BuiltTriton:
+        """As ``TritonCompiler.build``."""
+        return self.compiler.build(task, source)
+
+    def facts(self, built: BuiltTriton) -> Sentence:
+        """What each launch takes of a multiprocessor."""
+        (call,) = built.known.values()
+        return joined(map(_fact, call.launches), "; ")
+
+    def execute(self, built: object, case: object) -> NoReturn:
+        raise VerifierError("The backend compile runs nothing; verify with interpreter or cuda.")
+
+    def measure(self, built: object, request: object) -> NoReturn:
+        raise VerifierError("The backend compile times nothing; verify with cuda.")
+
+
+def _fact(launch: CompiledLaunch) -> Sentence:
+    return Sentence(
+        "{name}: {registers} registers a thread, {spilled} bytes of them spilled, {shared} bytes of shared "
+        "memory",
+        name=launch.function,
+        registers=launch.registers,
+        spilled=launch.local_bytes,
+        shared=launch.shared_bytes,
+    )
+
+
+def open_compiler(author: KernelAuthor, python: str) -> CompileBackend:
+    """The backend with the Triton of an interpreter, "" for the one that runs this; one that has none is said
+    when the first kernel is compiled."""
+    gpu, version = gpu_of(author.device), triton_version(python or sys.executable)
+    name = f"triton {version or 'compiler'} for {gpu.name}"
+    return CompileBackend(author, TritonCompiler(gpu, python), name)
