@@ -383,7 +383,15 @@ def build_files(
     """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
-    about = (list(options), label, sorted((kernels or {}).items()), twin.judged, MARKS)
+    about = (
+        list(options),
+        label,
+        sorted((kernels or {}).items()),
+        twin.judged,
+        MARKS,
+        HOST_TRAPS,
+        JUDGED_FLAGS,
+    )
     content = (sorted(everything.items()), *about)
     folder = kernel_cache.folder_of(twin.folder, *content)
     if kernel_cache.has(folder, "kernel.so"):

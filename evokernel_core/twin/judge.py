@@ -98,15 +98,8 @@ def judge_in_turn(
     return _run_in(scratch, built, requests, limits, sandboxes)
 
 
-def probe_tilings(
-    built: BuiltKernel, request: RunRequest, limits: Limits, sandboxes: Sandboxes, scratch: Path
-) -> npt.NDArray[np.uint32]:
-    """What ComputeTiling makes of each of the request's probes, a row of ``PROBE_WORDS`` each; no rows where
-    it crashes, as by a division by zero at sizes that no graph has."""
-    (scratch / PROBED).unlink(missing_ok=True)
-    (result,) = _run_in(scratch, built, (request,), limits, sandboxes)
-    if result.status is not ExitStatus.OK:
-        return np.empty((0, PROBE_WORDS), np.uint32)
+def probed_in(scratch: Path) -> npt.NDArray[np.uint32]:
+    """What ComputeTiling made of each probe of a run with this folder, a row of ``PROBE_WORDS`` each."""
     return np.fromfile(scratch / PROBED, "<u4").reshape(-1, PROBE_WORDS)
 
 

@@ -402,7 +402,8 @@ def _crash_words(finished: Finished) -> Sentence:
         "SIGABRT": Sentence("it aborted"),
         "SIGXFSZ": Sentence("it wrote a file that is too large"),
         "SIGILL": Sentence(
-            "an index outside of an array, a shift by too many bits, or code that cannot be reached"
+            "an index outside of an array, a shift by too many bits, a fraction beyond an integer's range, "
+            "or code that cannot be reached"
         ),
     }.get(name, Sentence("it was ended by a signal"))
     last = finished.stderr.strip().splitlines()[-1:] or [""]

@@ -160,6 +160,9 @@ class Execution:
     timing: Timing | None = None
     tiling: tuple[int, ...] = field(default=(), repr=False)
     """The first words of the tiling data, where the backend tells."""
+    probed: npt.NDArray[np.uint32] | None = field(default=None, repr=False, eq=False)
+    """What the host code decides at each of some probes, a row of words each, the first of them 0 where it
+    declines; None where none was asked for, or it crashes at some of them."""
 
 
 @frozen
@@ -226,20 +229,11 @@ class CompilesOnly(Protocol):
 class RunsInTurn(Protocol):
     """A backend that has many small cases run at less cost than each by itself."""
 
-    def execute_in_turn(self, built: Any, cases: Sequence[Case]) -> tuple[Execution, ...]:
-        """What came of the cases, in order, as many as there are up to the first that fails."""
-        ...
-
-
-@runtime_checkable
-class ProbesTilings(Protocol):
-    """A backend that runs the host code of a kernel alone, at thousands of sizes in a moment."""
-
-    def probe(
-        self, built: Any, sizes: Sequence[tuple[int, ...]], scalars: tuple[float, ...]
-    ) -> npt.NDArray[np.uint32]:
-        """What the host code decides at each of the sizes, a row of words each, the first of them 0 where it
-        declines; no rows where it crashes at some of them."""
+    def execute_in_turn(
+        self, built: Any, cases: Sequence[Case], probes: Sequence[tuple[int, ...]] = ()
+    ) -> tuple[Execution, ...]:
+        """What came of the cases, in order, as many as there are up to the first that fails. ``probes``:
+        sizes at which the host code alone runs behind them, as the last one's ``probed`` tells."""
         ...
 
 

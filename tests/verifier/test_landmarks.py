@@ -102,12 +102,9 @@ def test_sizes_are_what_a_kernel_names(name: str) -> None:
 
 
 def test_every_draw_has_sizes_as_large_as_each_other() -> None:
-    equal = 0
     for plans in _drawn(Landmarks()):
         sizes = [dict(plan.sizes) for plan in plans]
         assert any(9 < of["s0"] == of["s1"] != 100 for of in sizes)
-        equal += any(of["s0"] in (2 * of["s1"], 3 * of["s1"]) for of in sizes)
-    assert equal > 20
 
 
 def test_some_draws_have_more_than_16_bits_count() -> None:

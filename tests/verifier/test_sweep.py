@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from attrs import frozen
+from attrs import evolve
 
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.landmarks import Landmarks, small_cases
@@ -21,25 +20,20 @@ STEP, CORES = 64, 48
 Holds = Callable[[int, int], bool]
 
 
-@frozen
-class Host:
-    """A backend whose kernel has the words of an honest tiling and ``flag``."""
-
-    flag: Callable[[int, int], int]
-
-    def probe(
-        self, built: Any, sizes: Sequence[tuple[int, ...]], scalars: tuple[float, ...]
-    ) -> npt.NDArray[np.uint32]:
-        rows = []
-        for first, second in sizes:
-            share = -(-first // CORES)
-            pitch = -(-second // STEP) * STEP
-            rows.append((1, -(-first // share), first, second, share, pitch, self.flag(first, second)))
-        return np.array(rows, np.uint32)
+def words_of(sizes: Sequence[tuple[int, ...]], flag: Callable[[int, int], int]) -> npt.NDArray[np.uint32]:
+    """The words of an honest tiling and those of ``flag``."""
+    rows = []
+    for first, second in sizes:
+        share = -(-first // CORES)
+        pitch = -(-second // STEP) * STEP
+        rows.append((1, -(-first // share), first, second, share, pitch, flag(first, second)))
+    return np.array(rows, np.uint32)
 
 
 def found(flag: Callable[[int, int], int], number: int = 1) -> list[tuple[int, int]]:
-    seen = unusual_sizes(TASK, Draw(f"{number:032x}"), Host(flag), None, ())
+    draw = Draw(f"{number:032x}")
+    sweep = sweep_of(TASK, draw)
+    seen = unusual_sizes(TASK, draw, sweep, words_of(sweep.sizes, flag))
     return [(sizes["s0"], sizes["s1"]) for sizes in seen]
 
 
@@ -85,12 +79,22 @@ def test_what_is_found_is_run_with_data() -> None:
 
 
 def test_a_host_code_that_crashes_tells_nothing() -> None:
-    class Crashes:
-        def probe(self, *_: Any) -> npt.NDArray[np.uint32]:
-            return np.empty((0, 9), np.uint32)
+    draw = Draw("0" * 32)
+    sweep = sweep_of(TASK, draw)
+    assert (
+        unusual_sizes(TASK, draw, sweep, None)
+        == unusual_sizes(TASK, draw, sweep, np.empty((0, 9), "u4"))
+        == ()
+    )
+    assert sweep_of(evolve(TASK, symbols=()), draw).sizes == ()
 
-    assert unusual_sizes(TASK, Draw("0" * 32), Crashes(), None, ()) == ()
-    assert unusual_sizes(TASK, Draw("0" * 32), object(), None, ()) == ()
+
+def test_a_word_that_the_text_asks_for_is_found() -> None:
+    draw = Draw("0" * 32)
+    sweep = sweep_of(TASK, draw)
+    words = words_of(sweep.sizes, lambda m, n: m * n // 50)
+    seen = unusual_sizes(TASK, draw, sweep, words, (77,))
+    assert any(sizes["s0"] * sizes["s1"] // 50 == 77 for sizes in seen[:3])
 
 
 def _neighbours(run: Sequence[tuple[int, ...]]) -> Iterator[bool]:

@@ -19,7 +19,7 @@ from evokernel_core.verifier.gates.index_width import beyond_32_bits
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
 from evokernel_core.verifier.gates.landmarks import landmarks_of, small_cases, telling_words
 from evokernel_core.verifier.gates.one_case import Judges, passed
-from evokernel_core.verifier.gates.sweep import unusual_sizes
+from evokernel_core.verifier.gates.sweep import Words, sweep_of, unusual_sizes
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -78,10 +78,14 @@ def check(  # noqa: PLR0913 - whom and what it asks
     warnings: dict[tuple[str, int], Hazard] = {}
     deviation: Deviation | None = None
     tilings: list[tuple[int, ...]] = []
+    sweep = sweep_of(task, draw)
+    probed: Words | None = None
     for group in grouped(task, plans, judges):
         _go_on(cancelled)
-        for case in runs(task, group, judges, is_last_chance=group[-1] is plans[-1] and not ran):
+        last = group[-1] is plans[-1] and not ran
+        for case in runs(task, group, judges, is_last_chance=last, probes=sweep.sizes):
             outcome, plan = case.outcome, case.plan
+            probed = probed if case.execution.probed is None else case.execution.probed
             if outcome is None:
                 continue
             ran.append(plan.sizes)
@@ -97,14 +101,14 @@ def check(  # noqa: PLR0913 - whom and what it asks
     if source is not None:
         _go_on(cancelled)
         known, cores = landmarks_of(task.graph, source), backend.author.device.parallel
-        unusual = unusual_sizes(task, draw, backend, built, witness.scalars, known.equal)
+        unusual = unusual_sizes(task, draw, sweep, probed, known.equal)
         plans = small_cases(task, draw, known, telling_words(tilings), cores, unusual)
         near = runs(task, plans, judges)
         failure = next((case.outcome for case in near if case.failed), None)
         if failure is not None:
             return Checked(failure, shapes, witness)
     full = at_full_size(task, judges, shapes, thorough=thorough)
-    failed = full.failed or far_beyond(task, judges) or beyond_32_bits(task, judges, thorough=thorough)
+    failed = full.failed or far_beyond(task, judges) or (beyond_32_bits(task, judges) if thorough else None)
     result = failed or passed(tuple(warnings.values()), deviation)
     return Checked(result, shapes, witness, full.words, full.timing)
 

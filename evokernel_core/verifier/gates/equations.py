@@ -186,8 +186,8 @@ def _divided(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
     """Quotient and remainder as C++ has them, of positive numbers; a division by zero is unclear."""
     if not right.all():
         raise _Unclear
-    quotient = np.floor_divide(left, right)
-    return quotient, left - quotient * right
+    quotient = (left // right).astype(np.int64)
+    return quotient, (left - quotient * right).astype(np.int64)
 
 
 def _whole(token: Token) -> int | None:

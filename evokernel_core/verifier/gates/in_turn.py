@@ -52,12 +52,18 @@ def grouped(task: KernelTask, plans: Sequence[CasePlan], judges: Judges) -> Iter
 
 
 def runs(
-    task: KernelTask, plans: Sequence[CasePlan], judges: Judges, *, is_last_chance: bool = False
+    task: KernelTask,
+    plans: Sequence[CasePlan],
+    judges: Judges,
+    *,
+    is_last_chance: bool = False,
+    probes: Sequence[tuple[int, ...]] = (),
 ) -> Iterator[Ran]:
     """What came of the cases, in order, up to the first that fails at the latest; sizes that PyTorch refuses
-    are left out, unless it is the last chance. Raises VerifierError where no case can be judged."""
+    are left out, unless it is the last chance. Where they run in turn, host code is asked about the
+    ``probes`` behind them. Raises VerifierError where no case can be judged."""
     if len(plans) > 1 and isinstance(judges.backend, RunsInTurn):
-        yield from _in_turn(task, plans, judges, judges.backend)
+        yield from _in_turn(task, plans, judges, judges.backend, probes)
         return
     for plan in plans:
         with temporary.folder("case") as name:
@@ -68,7 +74,11 @@ def runs(
 
 
 def _in_turn(
-    task: KernelTask, plans: Sequence[CasePlan], judges: Judges, backend: RunsInTurn
+    task: KernelTask,
+    plans: Sequence[CasePlan],
+    judges: Judges,
+    backend: RunsInTurn,
+    probes: Sequence[tuple[int, ...]],
 ) -> Iterator[Ran]:
     with temporary.folder("cases") as name:
         asked: list[tuple[CasePlan, ReferenceCase, Path]] = []
@@ -79,7 +89,7 @@ def _in_turn(
             if reference is not None:
                 asked.append((plan, reference, folder))
         cases = [case_of(task, *each) for each in asked]
-        executions = backend.execute_in_turn(judges.built, cases) if cases else ()
+        executions = backend.execute_in_turn(judges.built, cases, probes) if cases else ()
         for (plan, reference, folder), case, execution in zip(asked, cases, executions, strict=False):
             outcome = judged(task, plan, reference, judges, folder, (case, execution))
             yield Ran(plan, reference, outcome, execution)

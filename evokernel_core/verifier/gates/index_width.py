@@ -18,18 +18,16 @@ from evokernel_core.verifier.gates.indices import index_inputs
 from evokernel_core.verifier.gates.one_case import Judges, failed
 from evokernel_core.verifier.gates.plausible import WHOLE, stored_bytes
 
-EVERY = 8
-"""In one of so many draws it is asked, and always where a verification is thorough."""
 BITS = (32, 31)
 PATIENCE_S = 0.3
 """Seconds for a launch that does little; one that takes longer does its work."""
 
 
-def beyond_32_bits(task: KernelTask, judges: Judges, *, thorough: bool = False) -> GateResult | None:
+def beyond_32_bits(task: KernelTask, judges: Judges) -> GateResult | None:
     """Why a kernel is wrong where its largest output has more elements than 32 bits count; None where it is
-    not, declines, or nothing is known."""
+    not, declines, or nothing is known. Asked where a verification is thorough."""
     numbers = judges.draw.numbers(f"index width of {task.task_id}")
-    if not (thorough or numbers.randrange(EVERY) == 0) or not isinstance(judges.backend, TimesBriefly):
+    if not isinstance(judges.backend, TimesBriefly):
         return None
     choices = list(wide_sizes(task, judges.backend.author.device.memory_bytes))
     if not choices:

@@ -36,9 +36,9 @@ from evokernel_core.verifier.gates.equations import solutions
 from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
 from evokernel_core.verifier.gates.texts import lexed_texts
 
-SMALL_CASES = 13
-"""Cases about sizes."""
-UNUSUAL_CASES = 4
+SMALL_CASES, MANY_SYMBOLS = 14, 3
+"""Cases about sizes; of tasks of so many symbols all are of decks, of which fewer leave some symbol out."""
+UNUSUAL_CASES = 3
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""
@@ -55,7 +55,7 @@ LEADING = 2
 LONG_EVERY, LONG_LIMIT = 4, 2 * 1024**2
 """In one of so many draws one size is beyond 65,536; bytes that this may take."""
 EQUAL = (11, 90)
-"""Of sizes that are as large as each other, or multiples."""
+"""Of sizes that are as large as each other."""
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -65,10 +65,10 @@ MOST_SIZE = 1 << 20
 _SWALLOWING = 4.0
 _COMPARING = frozenset("=<>%&^")
 _ORDINARY = ("normal", "normal", "mixed", "ties", "wide")
-_HUGE = {"float16": (13, 15), "bfloat16": (116, 125), "float32": (116, 125)}
+_HUGE = {"float16": (13, 15), "bfloat16": (113, 120), "float32": (113, 120)}
 """Exponents of two at the end of the range, for what multiplies no two values: what a kernel clips or
 overflows anywhere before shows there."""
-_MINUTE = {"bfloat16": (-120, -112), "float32": (-120, -112)}
+_MINUTE = {"bfloat16": (-120, -113), "float32": (-120, -113)}
 """The same at its beginning; of float16 all are drawn as tiny."""
 _ADDING = frozenset(("add", "sub", "rsub", "neg", "mean", "sum", "avg_pool2d", "leaky_relu"))
 
@@ -202,10 +202,11 @@ def small_cases(
     hows = enumerate(_values(task, known, numbers))
     plans = [(_few(task, numbers, long=place % 2), how) for place, how in hows]
     hints = _hints(task, known, tiling, cores)
-    plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers)]
-    plans += [(sizes, "normal") for sizes in (*_related(task, numbers), *_long(task, numbers))]
     light = (sizes for sizes in unusual if _fits(task, sizes, LARGER * LIMIT))
-    plans += [(sizes, "normal") for sizes in islice(light, UNUSUAL_CASES)]
+    others = [*_equal(task, numbers), *_long(task, numbers), *islice(light, UNUSUAL_CASES)]
+    count = SMALL_CASES - (len(others) if len(task.symbols) < MANY_SYMBOLS else 0)
+    plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers, count)]
+    plans += [(dict(sizes), "normal") for sizes in others]
     return tuple(
         CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), how, 1, _is_beyond(task, sizes))
         for sizes, how in plans
@@ -331,12 +332,12 @@ def _merged(leading: Sequence[int], others: Sequence[int], count: int) -> Iterat
     yield from behind
 
 
-def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[dict[str, int]]:
+def _special_sizes(task: KernelTask, hints: Hints, numbers: Random, count: int) -> Iterator[dict[str, int]]:
     """Bindings in which one symbol after the other has the next of its special sizes, and the others one of
     theirs where that fits, or are short."""
     decks = special_decks(task, hints, numbers)
     larger = MOST_LARGER
-    for number in range(SMALL_CASES if task.symbols else 0):
+    for number in range(count if task.symbols else 0):
         given = task.symbols[number % len(task.symbols)]
         sizes = {symbol.name: max(symbol.minimum, 1) for symbol in task.symbols}
         limit = LARGER * LIMIT if larger else LIMIT
@@ -352,21 +353,15 @@ def _special_sizes(task: KernelTask, hints: Hints, numbers: Random) -> Iterator[
             yield sizes
 
 
-def _related(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
-    """All sizes as large as each other, and one a multiple of another."""
-    names = [symbol.name for symbol in task.symbols]
-    if len(names) < 2:
-        return
-    for times in (1, numbers.choice((1, 2, 3, 4))):
-        size = numbers.randint(*EQUAL)
-        while size > 1:
-            sizes = {symbol.name: max(symbol.minimum, size) for symbol in task.symbols}
-            one, other = numbers.sample(names, 2)
-            sizes[one] = times * sizes[other]
-            if _fits(task, sizes, LARGER * LIMIT):
-                yield sizes
-                break
-            size = size * 3 // 4
+def _equal(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """All sizes as large as each other."""
+    size = numbers.randint(*EQUAL) if len(task.symbols) > 1 else 0
+    while size > 1:
+        sizes = {symbol.name: max(symbol.minimum, size) for symbol in task.symbols}
+        if _fits(task, sizes, LARGER * LIMIT):
+            yield sizes
+            return
+        size = size * 3 // 4
 
 
 def _taken(

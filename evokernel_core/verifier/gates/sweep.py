@@ -15,7 +15,6 @@ import numpy.typing as npt
 from attrs import frozen
 
 from evokernel_core.domain.task import KernelTask, Symbol
-from evokernel_core.verifier.base import ProbesTilings
 from evokernel_core.verifier.draw import Draw
 
 CONSECUTIVE = 1280
@@ -53,20 +52,12 @@ class Sweep:
 
 
 def unusual_sizes(
-    task: KernelTask,
-    draw: Draw,
-    backend: object,
-    built: object,
-    scalars: tuple[float, ...],
-    asked: Sequence[int] = (),
+    task: KernelTask, draw: Draw, sweep: Sweep, words: Words | None, asked: Sequence[int] = ()
 ) -> tuple[Mapping[str, int], ...]:
-    """Sizes at which the host code decides as it rarely does, those of the rarest decisions first; none where
-    the backend does not run it alone. ``asked``: numbers that the kernel's text asks something to equal."""
-    if not task.symbols or not isinstance(backend, ProbesTilings):
-        return ()
-    sweep = sweep_of(task, draw)
-    words = backend.probe(built, sweep.sizes, scalars)
-    if len(words) != len(sweep.sizes):
+    """Sizes at which the host code decides as it rarely does, those of the rarest decisions first. ``words``:
+    what it decides at each of the sweep's sizes, where that is known; ``asked``: numbers that the kernel's
+    text asks something to equal."""
+    if words is None or not len(words) or len(words) != len(sweep.sizes):
         return ()
     names = [symbol.name for symbol in task.symbols]
     numbers = draw.numbers(f"unusual sizes of {task.task_id}")
@@ -74,7 +65,9 @@ def unusual_sizes(
 
 
 def sweep_of(task: KernelTask, draw: Draw) -> Sweep:
-    """The sizes that are asked in a draw."""
+    """The sizes that are asked in a draw; none of a task of fixed sizes."""
+    if not task.symbols:
+        return Sweep((), ())
     numbers = draw.numbers(f"sweep of {task.task_id}")
     symbols = task.symbols
     swept = numbers.sample(range(len(symbols)), min(len(symbols), MOST_SYMBOLS))
@@ -84,7 +77,7 @@ def sweep_of(task: KernelTask, draw: Draw) -> Sweep:
         for place in sorted(swept)
         for sizes in _scattered(symbols, place, SCATTERED // len(swept), numbers)
     ]
-    return Sweep(tuple(runs), (*apart, *_related(symbols, numbers)))
+    return Sweep(tuple(runs), (*apart, *_related(symbols, numbers), *_anywhere(symbols, numbers)))
 
 
 def _others(symbols: Sequence[Symbol], numbers: Random) -> list[int]:
@@ -118,6 +111,12 @@ def _related(symbols: Sequence[Symbol], numbers: Random) -> Iterator[Sizes]:
         sizes[one] = max(symbols[one].minimum, size)
         sizes[other] = max(symbols[other].minimum, RELATED[numbers.randrange(len(RELATED))](size))
         yield tuple(sizes)
+
+
+def _anywhere(symbols: Sequence[Symbol], numbers: Random) -> Iterator[Sizes]:
+    """Sizes of all magnitudes together, up to the file's."""
+    for _ in range(SCATTERED if len(symbols) > 1 else 0):
+        yield tuple(max(symbol.minimum, int(max(symbol.size, 2) ** numbers.random())) for symbol in symbols)
 
 
 RELATED: tuple[Callable[[int], int], ...] = (
@@ -170,7 +169,7 @@ def _equal(column: Words, asked: Sequence[int]) -> Iterator[_Group]:
     for number in asked:
         places = np.flatnonzero(column == number)
         if 0 < len(places) <= RARE * len(column):
-            yield _Group(places, True)
+            yield _Group(places, False)
 
 
 def _off_line(column: Words) -> Iterator[_Group]:

@@ -98,6 +98,10 @@ def through_scratch(grid: Grid, given: Arguments) -> None:
     kept[:] = given.floats(1, COUNT)
 
 
+def double_diagonal(grid: Grid, given: Arguments) -> None:
+    given.floats(1, 25)[:] = 2 * given.floats(0, 625)[::26]
+
+
 KERNELS: dict[str, Kernel] = {
     kernel.__name__: kernel
     for kernel in (
@@ -118,7 +122,7 @@ SEEN = {
 
 @pytest.fixture
 def driver() -> FakeDriver:
-    return FakeDriver(KERNELS)
+    return FakeDriver({**KERNELS, "double_diagonal": double_diagonal})
 
 
 @pytest.fixture
@@ -155,6 +159,59 @@ def test_what_is_seen_of_a_kernel(judge: Judge, tmp_path: Path, kernel: str) -> 
     if not SEEN[kernel]:
         x, y = (np.fromfile(tmp_path / name, np.float32) for name in ("x.bin", "y.bin"))
         assert np.array_equal(y, 2 * x)
+
+
+def product_call(folder: Path, **changed: Any) -> dict[str, Any]:
+    """The 25 x 40 matrix x times itself turned around, by a library; its diagonal's double, by a launch."""
+    view = {"tensor": "x", "dtype": "float32"}
+    stage = {
+        "op": "aten.mm.default", "result": "made", "shape": [25, 25],
+        "arguments": [{**view, "shape": [25, 40], "strides": [40, 1]},
+                      {**view, "shape": [40, 25], "strides": [1, 40]}],
+        **changed,
+    }  # fmt: skip
+    launch = call(folder, "double_diagonal")["launches"][0]
+    launch["values"] = [["*fp32", "made"], ["*fp32", "y"]]
+    return {"launches": [stage, launch], "zeroed": []}
+
+
+def product_request(folder: Path, **changed: Any) -> dict[str, Any]:
+    asked = request(folder, "double", scratch={"made": 4 * 625})
+    asked["call"] = product_call(folder, **changed)
+    asked["outputs"][0]["bytes"] = 4 * 25
+    return asked
+
+
+def test_a_library_makes_what_a_launch_reads(judge: Judge, tmp_path: Path) -> None:
+    answer = judge.answer(product_request(tmp_path))
+    x, y = (np.fromfile(tmp_path / name, np.float32) for name in ("x.bin", "y.bin"))
+    assert answer["hazards"] == []
+    np.testing.assert_allclose(y, 2 * (x.reshape(25, 40) ** 2).sum(1), rtol=1e-5)
+
+
+def test_a_library_makes_an_output(judge: Judge, tmp_path: Path) -> None:
+    asked = product_request(tmp_path, result="y")
+    asked["call"]["launches"] = asked["call"]["launches"][:1]
+    systems = [{"call": asked["call"], "scratch": {}}]
+    assert judge.answer(asked)["hazards"] == []
+    x, y = (np.fromfile(tmp_path / name, np.float32) for name in ("x.bin", "y.bin"))
+    np.testing.assert_allclose(y.reshape(25, 25), x.reshape(25, 40) @ x.reshape(25, 40).T, rtol=1e-4)
+    assert judge.answer({**asked, "op": "measure", "systems": systems, "runs": 2})["changed"] == [0]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"op": "aten.add_.Tensor"},
+        {"op": "aten.mm.out"},
+        {"shape": [25, 26]},
+        {"arguments": 2 * [{"tensor": "made", "dtype": "float32", "shape": [25, 25], "strides": [25, 1]}]},
+        {"arguments": 2 * [{"tensor": "x", "dtype": "float32", "shape": [32, 32], "strides": [32, 1]}]},
+    ],
+)
+def test_what_a_library_is_not_asked(judge: Judge, tmp_path: Path, changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"aten|made"):
+        judge.answer(product_request(tmp_path, **changed))
 
 
 def test_a_grid_of_nothing_is_not_launched(judge: Judge, driver: FakeDriver, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import evaluate
-from evokernel_core.targets.triton.launch import Launch, LaunchRecord
+from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, View
 from evokernel_core.twin.build import CandidateError
 
 
@@ -40,7 +40,7 @@ class CompiledLaunch:
 
 @frozen
 class CompiledCall:
-    """All launches of a record at sizes, in its order, by which version of Triton."""
+    """All launches of a record's jit functions at sizes, in its order, by which version of Triton."""
 
     triton: str
     launches: tuple[CompiledLaunch, ...]
@@ -106,11 +106,32 @@ def wanted(launch: Launch, operands: Operands) -> dict[str, Any]:
 
 def call_of(record: LaunchRecord, compiled: CompiledCall, operands: Operands) -> dict[str, Any]:
     """The call as the judging child takes it: ``{"launches", "zeroed"}``. Raises UsageError."""
-    pairs = zip(record.launches, compiled.launches, strict=True)
+    done = iter(compiled.launches)
     return {
-        "launches": [_launched(launch, done, operands) for launch, done in pairs],
+        "launches": [
+            _called(stage, operands)
+            if isinstance(stage, LibraryCall)
+            else _launched(stage, next(done), operands)
+            for stage in record.launches
+        ],
         "zeroed": [one.name for one in record.scratch if one.zeroed],
     }
+
+
+def _called(call: LibraryCall, operands: Operands) -> dict[str, Any]:
+    """A library's operation, with its tensors as they lie in memory."""
+    return {
+        "op": call.op,
+        "arguments": [_viewed(one, operands) if isinstance(one, View) else one for one in call.arguments],
+        "result": call.result,
+        "shape": [evaluate(text, operands.sizes) for text in call.shape],
+    }
+
+
+def _viewed(view: View, operands: Operands) -> dict[str, Any]:
+    shape, strides = view.at(operands.sizes)
+    dtype = operands.dtypes[view.tensor]
+    return {"tensor": view.tensor, "dtype": dtype, "shape": shape, "strides": strides}
 
 
 def _launched(launch: Launch, done: CompiledLaunch, operands: Operands) -> dict[str, Any]:
@@ -138,7 +159,7 @@ def _value(word: str, operands: Operands) -> str | float:
 
 def require_fits(record: LaunchRecord, compiled: CompiledCall, gpu: Gpu) -> None:
     """Raises CandidateError for a launch that wants more shared memory than a program has."""
-    for launch, done in zip(record.launches, compiled.launches, strict=True):
+    for launch, done in zip(record.kernels, compiled.launches, strict=True):
         if done.shared_bytes > gpu.shared_bytes:
             raise CandidateError(
                 "shared-memory",

@@ -86,7 +86,7 @@ class TritonCompiler:
     def compiled(self, built: BuiltTriton, calls: Sequence[Operands]) -> list[CompiledCall]:
         """The launches at the sizes of each call, in one process for those that are not known yet. Raises
         CandidateError, UsageError, VerifierUnavailable."""
-        launches = [[wanted(launch, one) for launch in built.record.launches] for one in calls]
+        launches = [[wanted(launch, one) for launch in built.record.kernels] for one in calls]
         keys = [json.dumps(one, sort_keys=True) for one in launches]
         new = {key: one for key, one in zip(keys, launches, strict=True) if key not in built.known}
         if new:

@@ -13,6 +13,9 @@ struct OpTiling {
 inline bool ComputeTiling(const int64_t *sizes, const float *, uint32_t coreNum, uint64_t ubBytes, OpTiling &tiling)
 {
     constexpr uint32_t LANES = 64; // float elements of one repeat
+    if (sizes[0] >> 31) {
+        return false;
+    }
     uint32_t total = static_cast<uint32_t>(sizes[0]);
     uint32_t repeats = (total + LANES - 1) / LANES;
     tiling.total = total;

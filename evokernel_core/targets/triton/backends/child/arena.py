@@ -105,11 +105,11 @@ class Arena:
 
         return min(self._placed, key=away)
 
-    def digest(self, name: str) -> Any:
-        """A number of 64 bits on the device that tells two contents of a tensor apart: sums of its rows and
-        of its columns, as a table of words, by drawn weights, which no candidate knows. Nothing is waited
-        for."""
-        data, torch, weights = self.tensor(name), self._torch, self._weights
+    def digest(self, data: Any) -> Any:
+        """A number of 64 bits on the device that tells two contents of a tensor's bytes apart: sums of its
+        rows and of its columns, as a table of words, by drawn weights, which no candidate knows. Nothing is
+        waited for."""
+        torch, weights = self._torch, self._weights
         whole = data.numel() // (8 * _WIDTH) * (8 * _WIDTH)
         rest = data[whole:]
         total = (rest.to(torch.int64) * weights[: rest.numel()]).sum()

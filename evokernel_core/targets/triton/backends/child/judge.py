@@ -66,8 +66,8 @@ class Judge:
             system.stage()
             system.go()
             self._device.wait()
-            seen = {name: system.arena.tensor(name).clone() for name in outputs}
-            unwritten = {name: system.arena.poisoned(name) for name in outputs}
+            seen = {name: system.tensor(name).clone() for name in outputs}
+            unwritten = {name: system.unwritten(name) for name in outputs}
             if turn:
                 hazards += _compared(first, seen, unwritten)
             else:
@@ -83,10 +83,11 @@ class Judge:
     def _system(
         self, request: Mapping[str, Any], masters: dict[str, Any], numbers: random.Random
     ) -> CubinSystem:
-        launches = Launches(self._modules, request["call"])
+        launches = Launches(self._modules, request["call"], self._device.torch)
         outputs = {one["name"]: one["bytes"] for one in request["outputs"]}
         inputs = {name: master.numel() for name, master in masters.items()}
         sizes = {**inputs, **outputs, **request["scratch"], **launches.scratch()}
+        sizes = {name: nbytes for name, nbytes in sizes.items() if name not in launches.made()}
         arena = Arena(self._device.torch, self._device.name, sizes, numbers)
         return CubinSystem(self._device, launches, arena, masters, tuple(outputs))
 
@@ -159,7 +160,8 @@ def _opened() -> tuple[Judge | None, dict[str, Any]]:
     return Judge(Cuda(torch), driver, lambda: Clock(torch, monitor)), {"ready": conditions}
 
 
-def _failed(error: BaseException) -> dict[str, Any]:
+def failed(error: BaseException) -> dict[str, Any]:
+    """An answer that says what went wrong, and whether the process is of no use any more."""
     code = error.code if isinstance(error, DriverError) else 0
     memory = type(error).__name__ == "OutOfMemoryError"
     broken = code in NO_CONTEXT_LEFT or (isinstance(error, RuntimeError) and not memory)
@@ -188,7 +190,7 @@ def main(arguments: list[str]) -> None:
         try:
             answer = judge.answer(json.loads(requests.get()))
         except Exception as error:
-            answer = _failed(error)
+            answer = failed(error)
         print(json.dumps(answer), file=answers)
         if answer.get("broken"):
             answers.flush()

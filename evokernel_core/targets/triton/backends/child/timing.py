@@ -68,7 +68,7 @@ class Clock:
         self.readings = []
         watched = {len(systems) * turn // READINGS for turn in range(READINGS)}
         torch.cuda.synchronize()
-        with _profile() as profiler:
+        with profile() as profiler:
             for place, (system, (begin, end)) in enumerate(zip(systems, pairs, strict=True)):
                 system.stage()
                 self._flush.zero_()
@@ -89,7 +89,8 @@ class Clock:
         return make(enable_timing=True), make(enable_timing=True)
 
 
-def _profile() -> Any:
+def profile() -> Any:
+    """Of the device alone; the context in which it is on."""
     profiler: Any = importlib.import_module("torch.profiler")
     return profiler.profile(activities=[profiler.ProfilerActivity.CUDA])
 
@@ -160,8 +161,16 @@ def is_first(place: int) -> bool:
 class TorchSystem:
     """A function of tensors, with fresh copies of its inputs at other addresses in each run."""
 
-    def __init__(self, torch: Any, function: Callable[..., Any], inputs: Sequence[Any], seed: int) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        function: Callable[..., Any],
+        inputs: Sequence[Any],
+        seed: int,
+        device: str = "cuda",
+    ) -> None:
         self._torch, self._function, self._masters = torch, function, tuple(inputs)
+        self._device = device
         self._numbers = random.Random(seed)
         self._held: Any = None
         self._inputs: tuple[Any, ...] = ()
@@ -170,7 +179,7 @@ class TorchSystem:
     def stage(self) -> None:
         self.result, self._inputs, self._held = None, (), None
         room = self._numbers.randrange(1, 64) << 21
-        self._held = self._torch.empty(room, dtype=self._torch.uint8, device="cuda")
+        self._held = self._torch.empty(room, dtype=self._torch.uint8, device=self._device)
         self._inputs = tuple(one.clone() if hasattr(one, "clone") else one for one in self._masters)
 
     def go(self) -> None:
@@ -188,21 +197,31 @@ class CubinSystem:
     ) -> None:
         self._device, self._launches, self.arena = device, launches, arena
         self._masters, self._outputs = masters, tuple(outputs)
-        self._call: Callable[[], None] = lambda: None
+        self._call: Any = None
         self._runs = 0
         self.digests: list[list[Any]] = []
 
     def stage(self) -> None:
+        self._call = None
         self.arena.restart(self._runs, self._masters)
         self._runs += 1
-        addresses = self.arena.addresses()
-        self._call = self._launches.prepare(addresses, self.arena.sizes, self._device.stream())
+        self._call = self._launches.prepare(self.arena, self._device.stream())
 
     def go(self) -> None:
         self._call()
 
     def finish(self) -> None:
-        self.digests.append([self.arena.digest(name) for name in self._outputs])
+        self.digests.append([self.arena.digest(self.tensor(name)) for name in self._outputs])
+
+    def tensor(self, name: str) -> Any:
+        """The bytes of a tensor after a run."""
+        return self._call.results.tensor(name)
+
+    def unwritten(self, name: str) -> Any:
+        """Which bytes of a tensor are as they were before the run; none of what a library made."""
+        if name in self._call.results.names:
+            return self._device.torch.zeros_like(self.tensor(name), dtype=self._device.torch.bool)
+        return self.arena.poisoned(name)
 
     def changed_runs(self) -> int:
         """How many of the runs had other results than the first; the digests are forgotten."""

@@ -1,0 +1,227 @@
+"""First drafts beside eager PyTorch and torch.compile on a GPU: KernelBench, a row a system and class.
+
+    python benchmarks/gpu.py SUITE --tasks DIR --json OUT [--levels 1,2] [--problems 1..100] [--seconds 420]
+                             [--jobs 14] [--device nvidia_h200] [--python INTERPRETER] [--commit HASH]
+    python benchmarks/gpu.py --merge OUT [OUT ...]
+
+SUITE is the folder ``KernelBench`` of a checkout, DIR has its problems as captured tasks. Kernels are
+compiled in so many processes while one process, alone on the GPU, times: ours from cubins, the problem's own
+file as it is and through torch.compile, taking turns. Problems that OUT has are not run again, so that a run
+goes on where another ended; no problem begins after so many seconds. ``--merge`` adds rows to
+docs/results/h200.jsonl, the newest of each kind, and writes the table docs/results/h200.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.measuring.gpu_rows import rows_of
+from benchmarks.measuring.gpu_table import merged, summary, table
+from benchmarks.measuring.problems import Problem, Setting, context, prepare, problems_of, start
+from benchmarks.measuring.room import Room
+from evokernel_core.domain.errors import VerifierUnavailable
+from evokernel_core.hardware.gpu.gpu import DEFAULT_GPU
+from evokernel_core.targets.triton.backends.gpu_process import JudgeLost, JudgePool, JudgeProcess
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+WARMED_BYTES = 24 << 30
+"""Of the GPU's memory, for the inputs of problems that are compiled while others are timed."""
+TIMED_SECONDS = 90.0
+"""For one problem at the most; what takes longer hangs."""
+SESSION_SECONDS = 0.4
+"""Of device and host for one of a problem's sessions, twenty rounds at the least."""
+
+
+def main() -> int:
+    args = _arguments()
+    if args.merge:
+        return merge(args.merge)
+    result = _earlier(args.json)
+    begun = {(row["level"], row["problem"]) for row in result["rows"]}
+    asked = [
+        one
+        for one in problems_of(args.suite, args.tasks, [int(level) for level in args.levels.split(",")])
+        if one.number in args.numbers and (one.level, one.name) not in begun
+    ]
+    with TemporaryDirectory(prefix="evokernel-gpu-") as folder:
+        setting = Setting(args.device, args.python, Path(folder))
+        setting.cubins.mkdir()
+        run = Run(setting, args, result)
+        try:
+            run.all_of(asked)
+        except VerifierUnavailable as error:
+            print(error, file=sys.stderr)
+            return 1
+        finally:
+            run.close()
+    print(json.dumps(result["summary"], indent=1))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("suite", type=Path, nargs="?")
+    parser.add_argument("--tasks", type=Path)
+    parser.add_argument("--json", type=Path, metavar="OUT")
+    parser.add_argument("--levels", default="1,2")
+    parser.add_argument("--problems", default="1..1000", metavar="I..J")
+    parser.add_argument("--seconds", type=float, default=420.0, help="no problem begins later")
+    parser.add_argument("--jobs", type=int, default=14, help="processes that compile")
+    parser.add_argument("--device", default=DEFAULT_GPU)
+    parser.add_argument("--python", default="", help="the interpreter with torch and triton")
+    parser.add_argument("--commit", default="", help="what is measured, where the tree does not say")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="OUT")
+    args = parser.parse_args()
+    if not args.merge and not (args.suite and args.tasks and args.json):
+        parser.error("give the suite, --tasks and --json, or results with --merge")
+    first, _, last = args.problems.partition("..")
+    args.numbers = range(int(first), int(last or first) + 1)
+    args.begun = time.monotonic()
+    args.commit = args.commit or _commit()
+    return args
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def _earlier(path: Path) -> dict[str, Any]:
+    empty: dict[str, Any] = {"conditions": [], "rows": [], "left_out": {}, "summary": {}}
+    return {**empty, **json.loads(path.read_text())} if path.exists() else empty
+
+
+class Run:
+    """Problems made ready in a pool of processes, and timed by one, in the order in which they are ready."""
+
+    def __init__(self, setting: Setting, args: argparse.Namespace, result: dict[str, Any]) -> None:
+        self._setting, self._args, self._result = setting, args, result
+        spawned = context()
+        room = Room(spawned, WARMED_BYTES)
+        self._pool = ProcessPoolExecutor(args.jobs, spawned, start, (setting, room))
+        self._timers = JudgePool(lambda: JudgeProcess(setting.command("timing_process.py")))
+
+    def all_of(self, problems: Sequence[Problem]) -> None:
+        """Times them, and writes rows as they come. Raises VerifierUnavailable."""
+        conditions = self._timers.conditions()
+        self._result["conditions"].append(conditions)
+        again: list[tuple[Problem, dict[str, Any]]] = []
+        for problem, done in self._prepared(problems):
+            if isinstance(done, str):
+                self._result["left_out"][_key(problem)] = done
+            elif self._timed(problem, done, conditions) == "memory":
+                again.append((problem, done))
+        for problem, done in again:
+            if self._left() > 0:
+                self._timed(problem, done, conditions)
+        known = {(row["level"], row["problem"]) for row in self._result["rows"]}
+        for problem in problems:
+            if (problem.level, problem.name) not in known:
+                self._result["left_out"].setdefault(_key(problem), "not reached")
+            else:
+                self._result["left_out"].pop(_key(problem), None)
+        self._write()
+
+    def _left(self) -> float:
+        return float(self._args.seconds) - (time.monotonic() - float(self._args.begun))
+
+    def _prepared(self, problems: Sequence[Problem]) -> Iterator[tuple[Problem, dict[str, Any] | str]]:
+        """Problems as they become ready, or why they did not, until the time is over."""
+        waiting: dict[Future[dict[str, Any]], Problem] = {}
+        for problem in problems:
+            waiting[self._pool.submit(prepare, problem)] = problem
+        while waiting and self._left() > 0:
+            ready = wait(waiting, timeout=self._left(), return_when=FIRST_COMPLETED).done
+            for future in sorted(ready, key=lambda one: list(waiting).index(one)):
+                problem = waiting.pop(future)
+                if self._left() <= 0:
+                    return
+                error = future.exception()
+                yield problem, future.result() if error is None else f"{type(error).__name__}: {error}"[:400]
+
+    def _timed(self, problem: Problem, done: dict[str, Any], conditions: Mapping[str, Any]) -> str:
+        """Writes a problem's rows; "memory" where the device had too little for now."""
+        why, request = done["why"], {**done["request"], "seconds": SESSION_SECONDS}
+        began = time.monotonic()
+        answer = self._asked(request)
+        if answer.get("memory"):
+            self._result["left_out"][_key(problem)] = f"memory: {answer['error']}"
+            return "memory"
+        if "error" in answer and request["call"] is not None:
+            why = answer["error"]
+            answer = self._asked({**request, "call": None})
+        if "error" in answer:
+            self._result["left_out"][_key(problem)] = answer["error"]
+            return "error"
+        about = {**done["about"], "why": {**answer["why"], **({"ours": why} if why else {})}}
+        rows = rows_of(problem, about, answer, conditions, self._dated())
+        self._result["rows"] += rows
+        self._write()
+        _print(problem, rows, time.monotonic() - began, answer["seconds"], done["about"]["warm"])
+        return ""
+
+    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return self._timers.ask(request, TIMED_SECONDS)
+        except JudgeLost as error:
+            return {"error": "it did not end in time" if error.hung else f"the process ended: {error.said}"}
+
+    def _dated(self) -> dict[str, str]:
+        return {"commit": self._args.commit, "date": datetime.now(UTC).isoformat(timespec="seconds")}
+
+    def _write(self) -> None:
+        self._result["summary"] = summary(self._result["rows"])
+        self._args.json.write_text(json.dumps(self._result) + "\n")
+
+    def close(self) -> None:
+        """Ends all processes."""
+        for process in list((self._pool._processes or {}).values()):
+            process.terminate()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._timers.close()
+
+
+def _key(problem: Problem) -> str:
+    return f"level{problem.level}/{problem.name}"
+
+
+def _print(
+    problem: Problem, rows: Sequence[Mapping[str, Any]], seconds: float, parts: Sequence[float], warm: str
+) -> None:
+    figures = [
+        f"{row['class']} {row['system']} {row['device_us'] or 0:.1f}{'' if row['right'] else '!'}"
+        for row in rows
+    ]
+    print(f"{_key(problem):60} {seconds:5.1f} s {parts} {warm[:60]} {', '.join(figures)}", flush=True)
+
+
+def merge(paths: Sequence[Path]) -> int:
+    """Adds the rows of runs to those that docs have, and writes the table."""
+    results = [json.loads(path.read_text()) for path in paths]
+    file = RESULTS / "h200.jsonl"
+    old = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    rows = merged(old, [row for result in results for row in result["rows"]])
+    left_out = {key: why for result in results for key, why in result["left_out"].items()}
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (RESULTS / "h200.md").write_text(table(rows, left_out))
+    print(json.dumps(summary(rows), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

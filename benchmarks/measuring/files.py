@@ -1,0 +1,83 @@
+"""A problem's file as PyTorch runs it: its model, its inputs, and what a task's inputs are of them.
+
+Imports torch, and runs the file: in processes of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib.util
+import inspect
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SEED = 1234
+THREADS = 1
+"""Of PyTorch on the host, in every process: torch.compile looks its cache up by them."""
+_NUMBERS = itertools.count()
+
+
+class Opened:
+    """The model of a file on a device, with the inputs of one call; no gradients."""
+
+    def __init__(self, torch: Any, path: str, device: str) -> None:
+        """Raises what the file raises, and torch's errors."""
+        self.torch = torch
+        module = _module(path)
+        torch.manual_seed(SEED)
+        with torch.device(device):
+            self.model = module.Model(*module.get_init_inputs()).to(device)
+            self.inputs = [_moved(one, device) for one in module.get_inputs()]
+
+    def names(self) -> dict[str, Any]:
+        """What the expressions of a task's inputs are made of."""
+        bound = inspect.signature(self.model.forward).bind(*self.inputs)
+        bound.apply_defaults()
+        return {**bound.arguments, "self": self.model, "torch": self.torch}
+
+    def value(self, expression: str) -> Any:
+        """An input of the task. Raises what evaluating it raises."""
+        self.torch.manual_seed(SEED)
+        return eval(expression, self.names())  # of our own capture's, over the file that is run anyway
+
+
+def _module(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"problem_{next(_NUMBERS)}", Path(path))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _moved(value: Any, device: str) -> Any:
+    return value.to(device) if hasattr(value, "to") else value
+
+
+def is_drawn(expression: str) -> bool:
+    """Whether an input is no tensor that the caller has, but one that is made for the call."""
+    return not all(part.isidentifier() for part in expression.split("."))
+
+
+def scalars(opened: Opened, inputs: Sequence[Mapping[str, Any]]) -> list[float]:
+    """The run-time numbers of a task, in its order."""
+    return [float(opened.value(one["expression"])) for one in inputs if one["kind"] == "scalar"]
+
+
+def forget(torch: Any) -> None:
+    """Gives back the memory of what nobody has any more, and what was compiled."""
+    torch._dynamo.reset()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
+def alone(path: str) -> Iterator[None]:
+    """While nobody else who asks for it has the device."""
+    with Path(path).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,296 @@
+"""Times ours, from cubins, beside a problem's own file, eager and compiled; one problem a request.
+
+    python timing_process.py CACHE LOCK DEVICE
+
+A request: ``{"file", "inputs", "outputs", "scratch", "call", "double", "strict", "seconds"}`` with inputs and
+outputs as ``problems.Prepared`` has them, ``call`` as the judge takes it or null, ``double`` whether a
+reference in float64 fits, ``strict`` whether TF32 makes a difference. Answer: ``{"systems": {name: {"error",
+"why"}}, "classes": {name: {...}}, ...}`` or ``{"error", "broken", "memory"}``.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.pop(0)  # the folder of this file, whose modules are not for everybody
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.measuring.errors import worst
+from benchmarks.measuring.files import SEED, THREADS, Opened, alone, forget, is_drawn
+from benchmarks.measuring.turns import Turn, Turns
+from evokernel_core.targets.triton.backends.child import state
+from evokernel_core.targets.triton.backends.child.arena import Arena
+from evokernel_core.targets.triton.backends.child.device import Cuda
+from evokernel_core.targets.triton.backends.child.driver import Driver
+from evokernel_core.targets.triton.backends.child.judge import failed
+from evokernel_core.targets.triton.backends.child.launching import Launches, Modules
+from evokernel_core.targets.triton.backends.child.timing import CubinSystem, TorchSystem
+
+OURS, EAGER, COMPILE = "ours", "eager", "compile"
+AS_LEFT, STRICT = "as_left", "strict"
+SESSIONS = ("decision", "figure")
+"""Which rows are edited is decided on one; the figures come from another."""
+SLOW_US, SLOWER, SLOW_ROUNDS = 10_000.0, 2.0, 4
+"""Ours is timed alone, a few times, where it takes so long and so many times as long as PyTorch."""
+_COPIED = 1 << 30
+"""Bytes of the copy that tells the memory's rate."""
+
+
+class Timer:
+    """One device on which problems are timed, one after another."""
+
+    def __init__(self, torch: Any, device: Any, modules: Modules, turns: Any, lock: str) -> None:
+        self._torch, self._device, self._modules = torch, device, modules
+        self._turns, self._lock = turns, lock
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What came of a problem. Raises DriverError, torch's errors, and what the file raises."""
+        with self._torch.no_grad():
+            return Timed(self._torch, self._device, self._modules, self._turns, request).told(self._lock)
+
+
+class Timed:
+    """A problem's systems, ours and PyTorch's, on the same inputs."""
+
+    def __init__(
+        self, torch: Any, device: Any, modules: Modules, turns: Any, request: Mapping[str, Any]
+    ) -> None:
+        self._torch, self._device, self._request, self._turns = torch, device, request, turns
+        self._opened = Opened(torch, request["file"], device.name)
+        given = [one for one in request["inputs"] if one["kind"] != "scalar"]
+        self._drawn = any(is_drawn(one["expression"]) for one in given)
+        self._before = _buffers(self._opened.model)
+        self._exact = False
+        self._verified: dict[str, Any] = {}
+        self._systems: dict[str, Any] = {}
+        self._why: dict[str, str] = {}
+        if request["call"] is not None:
+            masters = {one["name"]: self._master(one["expression"]) for one in given}
+            _require_sizes(masters, given)
+            self._systems[OURS] = self._ours(modules, masters)
+
+    def _master(self, expression: str) -> Any:
+        """The bytes of an input; a copy where the model itself changes them."""
+        value = self._opened.value(expression).detach().contiguous()
+        if any(value.data_ptr() == buffer.data_ptr() for buffer in self._opened.model.buffers()):
+            value = value.clone()
+        return value.view(-1).view(self._torch.uint8)
+
+    def _ours(self, modules: Modules, masters: dict[str, Any]) -> CubinSystem:
+        request, numbers = self._request, random.Random(SEED)
+        launches = Launches(modules, request["call"], self._torch)
+        outputs = {one["name"]: one["bytes"] for one in request["outputs"]}
+        inputs = {name: master.numel() for name, master in masters.items()}
+        sizes = {**inputs, **outputs, **request["scratch"], **launches.scratch()}
+        sizes = {name: nbytes for name, nbytes in sizes.items() if name not in launches.made()}
+        arena = Arena(self._torch, self._device.name, sizes, numbers)
+        return CubinSystem(self._device, launches, arena, masters, tuple(outputs))
+
+    def told(self, lock: str) -> dict[str, Any]:
+        """Errors of all systems in each class, then their times."""
+        began = time.monotonic()
+        opened, classes = self._opened, [AS_LEFT, *([STRICT] if self._request["strict"] else [])]
+        model = self._torch.compile(opened.model)
+        self._systems[EAGER] = TorchSystem(self._torch, opened.model, opened.inputs, SEED, self._device.name)
+        self._systems[COMPILE] = TorchSystem(self._torch, model, opened.inputs, SEED, self._device.name)
+        errors, reference = self._errors(classes, model)
+        looked = time.monotonic()
+        with alone(lock):
+            told = {name: self._sessions(name) for name in classes}
+        return {
+            "classes": {name: {**told[name], "errors": errors[name]} for name in classes},
+            "why": self._why,
+            "reference": reference,
+            "drawn": self._drawn,
+            "exact": self._exact,
+            "strays": self._systems[OURS].strays() if OURS in self._systems else None,
+            "seconds": [round(looked - began, 1), round(time.monotonic() - looked, 1)],
+        }
+
+    def _errors(self, classes: Sequence[str], model: Any) -> tuple[dict[str, dict[str, float]], str]:
+        """How far each system is from the reference in each class, and what that is."""
+        kind, wanted = self._reference()
+        self._exact = not all(one.is_floating_point() for one in wanted)
+        ways: dict[str, Callable[[], list[Any]]] = {
+            OURS: self._our_results,
+            EAGER: lambda: self._results(self._opened.model),
+            COMPILE: lambda: self._results(model),
+        }
+        errors: dict[str, dict[str, float]] = {name: {} for name in classes}
+        for name in classes:
+            self._torch.backends.cudnn.allow_tf32 = name == AS_LEFT
+            for system in [one for one in (EAGER, COMPILE, OURS) if one in self._systems]:
+                try:
+                    got = ways[system]()
+                    if system == OURS:
+                        self._verified[name] = self._digest()
+                    errors[name][system] = worst(got, wanted if system == OURS else wanted[: len(got)])
+                except Exception as error:
+                    if failed(error)["broken"] and system == OURS:
+                        raise
+                    self._why[system] = f"{type(error).__name__}: {error}"[:300]
+                    del self._systems[system]
+                    self._torch.cuda.synchronize()
+                got = []
+        return errors, kind
+
+    def _reference(self) -> tuple[str, list[Any]]:
+        """By the model in float64 where that is possible, else in float32 without TF32."""
+        torch, opened = self._torch, self._opened
+        if self._request["double"] and not self._drawn:
+            try:
+                model = copy.deepcopy(opened.model).double()
+                inputs = [_doubled(one) for one in opened.inputs]
+                torch.backends.cudnn.allow_tf32 = False
+                return "float64", self._called(model, inputs)
+            except (RuntimeError, TypeError, ValueError):
+                model, inputs = None, []
+                torch.cuda.empty_cache()
+        torch.backends.cudnn.allow_tf32 = False
+        return "float32 strict", self._results(opened.model)
+
+    def _results(self, function: Any) -> list[Any]:
+        """The model's outputs and the buffers that a call changed, which it has back afterwards."""
+        results = self._called(function, self._opened.inputs)
+        with self._torch.no_grad():
+            for name, buffer in self._opened.model.named_buffers():
+                buffer.copy_(self._before[name])
+        return results
+
+    def _called(self, function: Any, inputs: Sequence[Any]) -> list[Any]:
+        self._torch.manual_seed(SEED)
+        outputs = _flat(function(*inputs))
+        model = function if hasattr(function, "named_buffers") else self._opened.model
+        model = getattr(model, "_orig_mod", model)
+        after = _buffers(model)
+        changed = [
+            now
+            for name, now in after.items()
+            if now.is_floating_point() and not bool((now == self._before[name].to(now.dtype)).all())
+        ]
+        return outputs + changed
+
+    def _our_results(self) -> list[Any]:
+        """Ours, as tensors in their shapes."""
+        system = self._systems[OURS]
+        system.stage()
+        system.go()
+        self._device.wait()
+        return [
+            system.tensor(one["name"]).view(getattr(self._torch, one["dtype"])).view(one["shape"])
+            for one in self._request["outputs"]
+        ]
+
+    def _digest(self) -> Any:
+        """What tells the results of the last run of ours from others."""
+        system = self._systems[OURS]
+        system.finish()
+        return system.digests.pop()
+
+    def _sessions(self, name: str) -> dict[str, Any]:
+        turns = []
+        if OURS in self._systems:
+            self._systems[OURS].digests = [self._verified[name]]
+        for system in [one for one in (OURS, EAGER, COMPILE) if one in self._systems]:
+            turn = Turn(system, self._systems[system], name == AS_LEFT)
+            self._turns.warm(turn)
+            turns.append(turn)
+        slow = [turn for turn in turns if turn.name == OURS and _is_slow(turn, turns)]
+        turns = [turn for turn in turns if turn not in slow]
+        rounds = self._turns.rounds(turns, self._request["seconds"])
+        sessions = {one: self._turns.session(turns, rounds) for one in SESSIONS}
+        if slow:
+            apart = self._turns.session(slow, SLOW_ROUNDS)
+            sessions["figure"]["times"] |= apart["times"]
+            sessions["figure"]["kernels"] |= apart["kernels"]
+            turns = [*turns, *slow]
+        ours = self._systems.get(OURS)
+        changed = None if ours is None else ours.changed_runs()
+        walls = {turn.name: round(turn.wall_us, 1) for turn in turns}
+        return {**sessions, "changed": changed, "wall_us": walls}
+
+
+def _is_slow(ours: Turn, turns: Sequence[Turn]) -> bool:
+    others = [turn.wall_us for turn in turns if turn is not ours]
+    return bool(others) and ours.wall_us > max(SLOW_US, SLOWER * min(others))
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, tuple | list):
+        return [tensor for one in value for tensor in _flat(one)]
+    return [value] if hasattr(value, "dtype") else []
+
+
+def _buffers(model: Any) -> dict[str, Any]:
+    return {name: buffer.clone() for name, buffer in model.named_buffers()}
+
+
+def _doubled(value: Any) -> Any:
+    return value.double() if hasattr(value, "is_floating_point") and value.is_floating_point() else value
+
+
+def _require_sizes(masters: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]]) -> None:
+    for one in inputs:
+        if masters[one["name"]].numel() != one["bytes"]:
+            has = masters[one["name"]].numel()
+            raise ValueError(f"{one['expression']} has {has} bytes, the task {one['bytes']}")
+
+
+def _copy_rate(torch: Any) -> float:
+    """Bytes read and written in a microsecond by a copy on the device."""
+    one = torch.zeros(_COPIED, dtype=torch.uint8, device="cuda")
+    other = torch.empty_like(one)
+    times: list[float] = []
+    for _ in range(6):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        other.copy_(one)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(1000 * begin.elapsed_time(end))
+    return round(2 * _COPIED / min(times[1:]))
+
+
+def main() -> None:
+    """Answers until its input ends or the context is lost."""
+    cache, lock, device = sys.argv[1:4]
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    import torch
+
+    torch.set_num_threads(THREADS)
+    if not torch.cuda.is_available():
+        print(json.dumps({"missing": "gpu"}), file=answers)
+        return
+    driver = Driver()
+    torch.zeros(1, device=device)  # makes the context
+    monitor = state.Monitor(state.bus_id(torch))
+    with alone(lock):
+        rate = _copy_rate(torch)
+    forget(torch)
+    ready = {**state.conditions(torch, monitor, driver.version()), "copy_bytes_us": rate}
+    timer = Timer(torch, Cuda(torch), Modules(driver), Turns(torch, monitor), lock)
+    print(json.dumps({"ready": ready}), file=answers)
+    for line in sys.stdin:
+        try:
+            answer = timer.answer(json.loads(line))
+        except Exception as error:
+            answer = failed(error)
+        print(json.dumps(answer), file=answers)
+        if answer.get("broken"):
+            answers.flush()
+            os._exit(3)
+        forget(torch)
+
+
+if __name__ == "__main__":
+    main()
