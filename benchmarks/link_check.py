@@ -32,9 +32,10 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.package.write import placed, write_package
+from evokernel_core.package.write import placed
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.target import ASCENDC
+from evokernel_core.targets.packages import write_package
 
 HERE = Path(__file__).parent
 FUNCTIONS = HERE / "linking" / "functions.py"

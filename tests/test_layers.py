@@ -250,7 +250,6 @@ ASKS_ASCEND_TOO = {
     "hardware/devices.py": "gives devices by their names",
     "cli/twin.py": "the command that runs the twin",
     "vendor/rival.py": "the vendor's operators are those of torch_npu",
-    "package/binding.py": "its C++ asks CANN how much of the unified buffer there is",
 }
 
 

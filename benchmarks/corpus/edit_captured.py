@@ -23,10 +23,11 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.import_root import import_root
-from evokernel_core.package.write import kernel_name, placed, write_package
+from evokernel_core.package.write import kernel_name, placed
 from evokernel_core.synthesis.offers import choose
 from evokernel_core.synthesis.session import Session
 from evokernel_core.targets.ascendc.source import ascendc_source
+from evokernel_core.targets.packages import write_package
 
 NO_SOURCE = ascendc_source("", "", Strategy("none"))
 

@@ -18,8 +18,11 @@ _LINE = 60
 _LOCAL = re.compile(r"\W+")
 
 
-def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
-    """The variables of call.py.jinja. ``limits``: more conditions on operands."""
+def context(
+    task: KernelTask, site: CallSite, limits: Iterable[str] = (), *, asks_device: bool = False
+) -> Mapping[str, Any]:
+    """The variables of call.py.jinja. ``limits``: more conditions on operands. ``asks_device``: whether the
+    kernel says on which device it runs, which is an NPU otherwise."""
     graph = task.graph
     given = [operand for operand in graph.inputs if is_operand(operand)]
     names = {element.name: python_name(element.name) for element in given}
@@ -37,6 +40,7 @@ def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Map
         "rest_lines": site.rest.splitlines(),
         "asks_late": site.asks_late,
         "asks_globals": asks_globals(site),
+        "asks_device": asks_device,
         "original": site.original,
         "code": dict(site.code),
         "early_lines": [

@@ -17,18 +17,18 @@ from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.package.call_site import is_operand
+from evokernel_core.package.packaging import DeviceWords, KernelGuard
 
 _LONGEST = 160
 """Characters of a condition that are shown as they are."""
 ELSE = Sentence("Where one of these does not hold, your own code runs, as it stands in your file.")
-BUILT = Sentence(
-    "The kernel's package is built on this machine and its files are the ones that were verified; until then "
-    "your own code runs."
-)
 
 
-def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
-    """What must hold in a call, the operands first, and what runs where it does not."""
+def guard_words(
+    task: KernelTask, site: CallSite, device: DeviceWords, guards: Iterable[KernelGuard] = ()
+) -> tuple[Sentence, ...]:
+    """What must hold in a call, the operands first, and what runs where it does not. ``guards`` are those of
+    the kernel, which is for a ``device``."""
     operands = [operand for operand in task.graph.inputs if is_operand(operand)]
     given = [_in_source(operand, site) for operand in operands]
     numbers = {
@@ -43,10 +43,11 @@ def guard_words(task: KernelTask, site: CallSite) -> tuple[Sentence, ...]:
         *_sizes(task),
         *_layout(tensors),
         *(_condition(_as_written(guard.condition, site)) for guard in site.guards),
-        *_ordinary(site),
+        *_ordinary(site, device),
+        *(guard.words for guard in guards),
         *_code(site),
         *_computed(site),
-        BUILT,
+        device.ready,
         ELSE,
     )
 
@@ -86,8 +87,8 @@ def _layout(tensors: Iterable[GraphInput]) -> Iterator[Sentence]:
         yield Sentence("Contiguous in memory: {names}.", names=", ".join(dense))
 
 
-def _ordinary(site: CallSite) -> Iterator[Sentence]:
-    yield Sentence("All tensors are on one NPU and plain (of no subclass).")
+def _ordinary(site: CallSite, device: DeviceWords) -> Iterator[Sentence]:
+    yield Sentence("All tensors are on one {device} and plain (of no subclass).", device=device.one)
     yield Sentence("No gradient is asked for, and no autocast, torch.func transform or other mode is on.")
     yield Sentence(
         "The default dtype is torch.{dtype}, and no global module hooks are set.", dtype=site.default_dtype
@@ -122,9 +123,7 @@ def _sizes(task: KernelTask) -> Iterator[Sentence]:
     """What the names of sizes may be, those of one least size together."""
     for least in sorted({symbol.minimum for symbol in task.symbols}):
         names = ", ".join(symbol.name for symbol in task.symbols if symbol.minimum == least)
-        yield Sentence(
-            "{names}: any size from {least} on that the kernel has a tiling for.", names=names, least=least
-        )
+        yield Sentence("{names}: any size from {least} on that the kernel takes.", names=names, least=least)
 
 
 def _condition(text: str) -> Sentence:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evokernel_core.domain import earlier_sources
-from evokernel_core.domain.errors import PackageChanged
+from evokernel_core.domain.errors import EvoKernelError, PackageChanged, UsageError
 from evokernel_core.domain.files import Files
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.sentence import Sentence
@@ -42,6 +42,46 @@ def sealed(manifest: Mapping[str, Any], files: Mapping[str, str]) -> str:
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    EvoKernelError,
+    ExceptionGroup,
+)
+"""What reading a kernel of a package may raise."""
+
+
+def records_of(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The fields of each kernel in kernel.json, of the one that was written last first. Raises TypeError or
+    AttributeError for what is none."""
+    return (manifest, *(dict(fields.items()) for fields in manifest.get("also", ())))
+
+
+def target_of(fields: Mapping[str, Any]) -> str:
+    """The target of a kernel by its fields; AscendC before they named one."""
+    return str(fields.get("target", earlier_sources.TARGET))
+
+
+def record_of(manifest: Mapping[str, Any], target: str = "") -> Mapping[str, Any]:
+    """The fields of the kernel of a target; without one of the kernel that was written last. Raises
+    UsageError where there is none."""
+    records = records_of(manifest)
+    if not target:
+        return records[0]
+    for fields in records:
+        if target_of(fields) == target:
+            return fields
+    raise UsageError(
+        "The package has no kernel for {target}, but for {known}.",
+        target=target,
+        known=", ".join(map(target_of, records)),
+    )
+
+
 def source_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """The files of a package that are its kernel, in the order in which they are read. Raises ValueError for
     names that are none: they are a stranger's, and are read."""
@@ -52,9 +92,8 @@ def source_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 def read_source(folder: Path, manifest: Mapping[str, Any]) -> KernelSource:
     """The kernel's files as they are now, as kernel.json names them; packages of before it did hold two files
     of AscendC. Raises OSError, LookupError, TypeError, ValueError or cattrs' errors for what is none."""
-    target, names = manifest.get("target", earlier_sources.TARGET), source_names(manifest)
-    files = {name: read_foreign(folder / name) for name in names}
-    return KernelSource(str(target), files, from_data(manifest["strategy"], Strategy))
+    files = {name: read_foreign(folder / name) for name in source_names(manifest)}
+    return KernelSource(target_of(manifest), files, from_data(manifest["strategy"], Strategy))
 
 
 def digest(text: str) -> str:
@@ -68,7 +107,11 @@ def check_unchanged(
     """Raises PackageChanged, naming the first file that is not the one that was verified."""
     check_files(folder, manifest)
     ids = (task.task_id,) if _has_canonical_id(manifest) else (task.task_id, task.spelled_id)
-    if manifest.get("task_id") not in ids or manifest.get("source_id") != source.source_id:
+    is_known = any(
+        (target_of(fields), fields.get("source_id")) == (source.target, source.source_id)
+        for fields in records_of(manifest)
+    )
+    if manifest.get("task_id") not in ids or not is_known:
         raise PackageChanged(_words(folder, MANIFEST))
 
 

@@ -9,9 +9,10 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.package import binding, call_site
+from evokernel_core.package import call_site
 from evokernel_core.package.integrity import MANIFEST, sealed
 from evokernel_core.package.reference import python_name, statements
+from evokernel_core.package.schema import schema_arguments, schema_results
 from evokernel_core.package.write import (
     FORMAT,
     Placed,
@@ -22,6 +23,8 @@ from evokernel_core.package.write import (
     trial_context,
 )
 from evokernel_core.vendor.recognise import Recognised, recognised
+
+_DEVICE = {"is_there": "guards.ON_NPU", "only": "the kernel runs on an Ascend NPU only", "device": '"npu"'}
 
 
 def write_vendor_package(root: Path, region: Region, chip: str) -> Path:
@@ -51,12 +54,12 @@ def _files(
     schema = {
         "name": name,
         "lists": False,
-        "schema_arguments": binding.schema_arguments(task),
-        "schema_results": binding.schema_results(task),
+        "schema_arguments": schema_arguments(task),
+        "schema_results": schema_results(task),
     }
     files = {
         "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
-        "test_op.py": render("test_op.py", **schema, **trial_context(task)),
+        "test_op.py": render("test_op.py", **schema, **trial_context(task), **_DEVICE),
         "__init__.py": render(
             "vendor.py",
             **schema,

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,34 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import Verdict
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.import_root import import_root
-from evokernel_core.package import binding, call_site
-from evokernel_core.package.integrity import MANIFEST, check_unchanged, digest, read_source, sealed
+from evokernel_core.package import call_site
+from evokernel_core.package.integrity import (
+    MANIFEST,
+    UNREADABLE,
+    check_unchanged,
+    digest,
+    read_source,
+    record_of,
+    records_of,
+    sealed,
+    target_of,
+)
+from evokernel_core.package.packaging import Packaging
+from evokernel_core.package.parts import asks_device, conditions, parts_of, registration, trial_device
 from evokernel_core.package.reference import python_name, statements, tensor_inputs
+from evokernel_core.package.schema import schema_arguments, schema_results
+from evokernel_core.package.verified import VerifiedKernel, read_verified, record
 from evokernel_core.templates import text_environment
 
 ROOT_PACKAGE = "evokernel_kernels"
 FORMAT = 5
 """Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself,
 4 names its task by its mathematics, 5 the target and the files of its kernel."""
+SEVERAL_FORMAT = 6
+"""Of packages with a kernel for each of several targets: the last one that was written stands in
+kernel.json's own fields, those beside it in ``also``."""
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 
@@ -68,14 +84,36 @@ def placed(region: Region) -> Placed:
     return Placed(file.relative_to(import_root(file)).as_posix(), region.symbol, region.site)
 
 
-def write_package(
-    root: Path, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict
+def write_kernel(
+    root: Path,
+    task: KernelTask,
+    place: Placed,
+    kernel: VerifiedKernel,
+    packaging: Callable[[str], Packaging],
 ) -> Path:
-    """Write ``root/evokernel_kernels/NAME`` and return it; readers see the old package or the new.
+    """Write ``root/evokernel_kernels/NAME`` and return it; readers see the old package or the new. Kernels of
+    other targets for the same call stay in the package. ``packaging`` gives that of a target by its name.
 
     Raises UsageError where the folder cannot be written.
     """
-    return place_package(root, kernel_name(task, place.site), package_files(task, place, source, verdict))
+    name = kernel_name(task, place.site)
+    others = _beside(root / ROOT_PACKAGE / name, task, kernel.source.target, packaging)
+    return place_package(root, name, package_files(task, place, (kernel, *others), packaging))
+
+
+def _beside(
+    folder: Path, task: KernelTask, target: str, packaging: Callable[[str], Packaging]
+) -> tuple[VerifiedKernel, ...]:
+    """The kernels of other targets in a package that is there already, unchanged and for the same task."""
+    try:
+        known, _, manifest = read_package(folder)
+        others = [fields for fields in records_of(manifest) if target_of(fields) != target]
+        kernels = tuple(read_verified(folder, fields) for fields in others)
+        sources = [kernel.source for kernel in kernels]
+        own = all(source.files.keys() == set(packaging(source.target).names) for source in sources)
+    except UNREADABLE:
+        return ()
+    return kernels if own and known == task else ()
 
 
 def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
@@ -137,28 +175,34 @@ def _swap_in(staging: Path, target: Path) -> Path:
     return target
 
 
-def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict) -> dict[str, str]:
-    """Every file of a package by name."""
+def package_files(
+    task: KernelTask, place: Placed, kernels: Sequence[VerifiedKernel], packaging: Callable[[str], Packaging]
+) -> dict[str, str]:
+    """Every file of a package by name; of several kernels, one for each target, the first is its own."""
     name = kernel_name(task, place.site)
+    parts = parts_of(name, task, kernels, packaging)
     schema = {
         "name": name,
         "lists": takes_lists(task.graph),
-        "schema_arguments": binding.schema_arguments(task),
-        "schema_results": binding.schema_results(task),
+        "schema_arguments": schema_arguments(task),
+        "schema_results": schema_results(task),
     }
     arguments = ", ".join(python_name(operand.name) for operand in task.graph.inputs)
     files = {
-        **source.files,
-        "op_torch.cpp": render("op_torch.cpp", **schema, **binding.context(task)),
-        "CMakeLists.txt": render("CMakeLists.txt", name=name),
+        **{file: text for kernel in kernels for file, text in kernel.source.files.items()},
+        **{file: text for part in parts for file, text in part.packaged.files.items()},
         "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
-        "test_op.py": render("test_op.py", **schema, **trial_context(task)),
-        "__init__.py": render("init.py", **schema, reference=_reference(task.graph)),
+        "test_op.py": render("test_op.py", **schema, **trial_context(task), **trial_device(name, parts)),
+        "__init__.py": render("init.py", **schema, reference=_reference(task.graph), **registration(parts)),
         "call.py": render(
-            "call.py", name=name, file=place.file, symbol=place.symbol, **call_site.context(task, place.site)
+            "call.py",
+            name=name,
+            file=place.file,
+            symbol=place.symbol,
+            **call_site.context(task, place.site, conditions(parts), asks_device=asks_device(parts)),
         ),
     }
-    return {**files, MANIFEST: sealed(_manifest(name, task, place, source, verdict), files)}
+    return {**files, MANIFEST: sealed(_manifest(name, task, place, kernels), files)}
 
 
 def _reference(graph: Graph) -> str:
@@ -182,30 +226,31 @@ def render(template: str, **context: Any) -> str:
 
 
 def _manifest(
-    name: str, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict
+    name: str, task: KernelTask, place: Placed, kernels: Sequence[VerifiedKernel]
 ) -> dict[str, Any]:
+    own, *others = map(record, kernels)
     return {
-        "format": FORMAT,
+        "format": SEVERAL_FORMAT if others else FORMAT,
         "name": name,
         "task_id": task.task_id,
-        "source_id": source.source_id,
-        "target": source.target,
-        "sources": list(source.files),
-        "chip": verdict.latency.chip if verdict.latency else "",
+        **{key: own.pop(key) for key in ("source_id", "target", "sources", "chip")},
         "call": {**to_data(place), "guards": [guard.condition for guard in place.site.guards]},
         "task": to_data(task),
-        "strategy": to_data(source.strategy),
-        "verdict": to_data(verdict),
+        **own,
+        **({"also": others} if others else {}),
     }
 
 
-def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, KernelSource, dict[str, Any]]:
-    """The task, the kernel's files as they are now, and kernel.json. Raises UsageError for a bad folder,
-    TaskRefused for a task that is none, and PackageChanged unless ``changed`` says that the files may be
-    others than those that were verified."""
+def read_package(
+    folder: Path, *, changed: bool = False, target: str = ""
+) -> tuple[KernelTask, KernelSource, dict[str, Any]]:
+    """The task, a kernel's files as they are now, and kernel.json; the kernel is that of a target, or the one
+    that was written last. Raises UsageError for a bad folder and for one without that kernel, TaskRefused for
+    a task that is none, and PackageChanged unless ``changed`` says that the files may be others than those
+    that were verified."""
     try:
         manifest = read_foreign_object(folder / MANIFEST)
-        source = read_source(folder, manifest)
+        source = read_source(folder, record_of(manifest, target))
         task = read_task(manifest["task"])
     except UsageError:
         raise

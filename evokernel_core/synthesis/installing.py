@@ -14,9 +14,10 @@ from evokernel_core.domain.region import Region
 from evokernel_core.import_root import import_root
 from evokernel_core.package.backup import back_up_changed
 from evokernel_core.package.vendor import write_vendor_package
-from evokernel_core.package.write import ROOT_PACKAGE, kernel_name, placed, write_package
+from evokernel_core.package.write import ROOT_PACKAGE, kernel_name, placed
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.regions import task_of
+from evokernel_core.targets.packages import write_package
 
 
 @frozen

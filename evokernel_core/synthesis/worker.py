@@ -29,6 +29,7 @@ from evokernel_core import temporary
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import from_data, to_data
@@ -203,14 +204,17 @@ class Worker:
         return {"name": package.name, "dir": str(package.folder)}
 
     def _plan(self, id: int, params: Params) -> Mapping[str, Any]:
-        """What applying a kernel would do, with nothing written: the package's name, the edits of a text that
-        does not call it yet, the guards in words, and the vendor's operator that computes the same."""
+        """What applying the kernel ``source`` would do, with nothing written: the package's name, the edits
+        of a text that does not call it yet, the guards in words, and the vendor's operator that computes the
+        same."""
         from evokernel_core.hardware.devices import load_device
         from evokernel_core.package.guard_words import guard_words
         from evokernel_core.package.write import kernel_name, placed
+        from evokernel_core.targets import load_packaging
         from evokernel_core.vendor.rival import rival_of
 
-        region = from_data(params["region"], Region)
+        region, source = from_data(params["region"], Region), from_data(params["source"], KernelSource)
+        packaging = load_packaging(source.target)
         site, task = placed(region).site, region.task
         assert task is not None  # where there is a call site there is a task
         name = kernel_name(task, site)
@@ -218,7 +222,10 @@ class Worker:
         return {
             "name": name,
             **(self._edit(id, {**params, "name": name}) if "text" in params else {"edits": []}),
-            "guards": [guard_word.data() for guard_word in guard_words(task, site)],
+            "guards": [
+                guard_word.data()
+                for guard_word in guard_words(task, site, packaging.words, packaging.guards(task, source))
+            ],
             "rival": to_data(rival) if rival else None,
         }
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evokernel_core.compiler.target import Target
     from evokernel_core.compiler.toolchain import Toolchain
     from evokernel_core.domain.settings import Settings
+    from evokernel_core.package.packaging import Packaging
 
 AUTO = "auto"
 """In settings: the target that has the device."""
@@ -67,6 +68,19 @@ def load_lessons(name: str) -> Lessons:
         from evokernel_core.targets.triton.lessons import TritonLessons
 
         return TritonLessons()
+    raise _unknown(name)
+
+
+def load_packaging(name: str) -> Packaging:
+    """What the target of that name has packages of its kernels hold. Raises UsageError for an unknown one."""
+    if name == ASCENDC.target:
+        from evokernel_core.targets.ascendc.package.packaging import AscendCPackaging
+
+        return AscendCPackaging()
+    if name == TRITON.target:
+        from evokernel_core.targets.triton.package.packaging import TritonPackaging
+
+        return TritonPackaging()
     raise _unknown(name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 from attrs import evolve, field, frozen
 
+from evokernel_core.compiler.author import KernelAuthor
+from evokernel_core.compiler.family import Move
+from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
-from evokernel_core.targets.ascendc.author import initial, write
+from evokernel_core.targets import author_for
+from evokernel_core.targets.ascendc.author import initial, moves, write
+from evokernel_core.targets.triton.audit import audit
 from evokernel_core.twin.build import BuiltKernel, build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
+from tests.targets.triton.child import Child, child, run_source
 
 
 class GraphBuilder:
@@ -105,6 +112,14 @@ class TwinRunner:
     """By the identity of the task, which is kept so that no other task gets it, by the strategy, and by
     ``write``, in whose place some tests put what changes the text."""
 
+    def initial(self, task: KernelTask) -> Strategy:
+        """The author's first schedule."""
+        return initial(task, self.chip)
+
+    def moves(self, task: KernelTask, strategy: Strategy) -> tuple[Move, ...]:
+        """The named steps from a schedule."""
+        return moves(task, strategy, self.chip)
+
     def tolerant(self, task: KernelTask, inputs: Mapping[str, Any]) -> list[Any]:
         """The outputs for inputs that may overflow, which is the only hazard that passes."""
         return self(task, inputs, passing=frozenset({"overflow-inf"}))
@@ -157,9 +172,61 @@ class TwinRunner:
         return self._kernels[key][1]
 
 
-@pytest.fixture
-def on_twin(chip: Chip, tmp_path: Path) -> TwinRunner:
-    return TwinRunner(chip, tmp_path)
+@frozen
+class TritonRunner:
+    """The same kernels in Triton, by its interpreter. Tasks that it does not express, and schedules of
+    AscendC's, are skipped by name."""
+
+    interpreter: Child
+    folder: Path
+    author: KernelAuthor = field(factory=lambda: author_for("nvidia_h200", "triton"))
+
+    @property
+    def chip(self) -> Chip:
+        """Tests that ask it are of AscendC's schedules."""
+        pytest.skip("a test of AscendC's schedules")
+
+    def initial(self, task: KernelTask) -> Strategy:
+        """The author's first schedule."""
+        return self.author.initial(task)
+
+    def moves(self, task: KernelTask, strategy: Strategy) -> tuple[Move, ...]:
+        """The named steps from a schedule."""
+        return self.author.moves(task, strategy)
+
+    def tolerant(self, task: KernelTask, inputs: Mapping[str, Any]) -> list[Any]:
+        """As a TwinRunner has it."""
+        return self(task, inputs)
+
+    def __call__(
+        self,
+        task: KernelTask,
+        inputs: Mapping[str, Any],
+        strategy: Strategy | None = None,
+        sizes: Mapping[str, int] | None = None,
+        passing: frozenset[str] = frozenset(),
+    ) -> list[Any]:
+        try:
+            source = self.author.write(task, strategy or self.initial(task))
+        except (PlanError, StrategyError) as refused:
+            pytest.skip(f"not in Triton: {refused}")
+        result = audit(task, source)
+        assert result.status is GateStatus.PASSED, result.feedback
+        return run_source(self.interpreter, self.folder / "triton", task, source, inputs, sizes)
+
+
+@pytest.fixture(params=["twin", pytest.param("triton", marks=pytest.mark.thorough)])
+def on_twin(request: pytest.FixtureRequest, chip: Chip, tmp_path: Path) -> TwinRunner | TritonRunner:
+    """Runs a kernel of the author's first schedule: in AscendC on the twin, in Triton by its interpreter."""
+    if request.param == "twin":
+        return TwinRunner(chip, tmp_path)
+    return TritonRunner(request.getfixturevalue("triton_child"), tmp_path)
+
+
+@pytest.fixture(scope="session")
+def triton_child() -> Iterator[Child]:
+    """A child with Triton's interpreter, which one session's tests share."""
+    yield from child("interpreted.py", TRITON_INTERPRET="1")
 
 
 @pytest.fixture

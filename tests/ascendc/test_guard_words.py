@@ -15,6 +15,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.package.guard_words import _CALLS, ELSE, guard_words
+from evokernel_core.targets.ascendc.package.packaging import WORDS
 
 AGENT = Path(__file__).parents[2] / "evokernel_core" / "capture" / "agent"
 SPEC = TensorSpec(("s0", 2048), "float16")
@@ -73,7 +74,7 @@ CONDITIONS = {
 
 def words_of(*conditions: str) -> tuple[str, ...]:
     guards = tuple(Guard("", text) for text in conditions)
-    return guard_words(TASK, evolve(SITE, guards=guards))
+    return guard_words(TASK, evolve(SITE, guards=guards), WORDS)
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -87,21 +88,21 @@ def test_operands_sizes_and_what_runs_otherwise_are_said() -> None:
         "x is float16 of s0 x 2048 (8 x 2048 when it was captured).",
         "self.weight is float16 of 2048.",
         "self.eps is a Python float, of any value (1e-06 when it was captured).",
-        "s0: any size from 2 on that the kernel has a tiling for.",
+        "s0: any size from 2 on that the kernel takes.",
         "Contiguous in memory: x.",
     )
     assert words[-1] == ELSE
 
 
 def test_a_whole_number_is_an_operand_of_its_type() -> None:
-    words = tuple(map(str, guard_words(TASK, evolve(SITE, whole_numbers=("self.eps",)))))
+    words = tuple(map(str, guard_words(TASK, evolve(SITE, whole_numbers=("self.eps",)), WORDS)))
     assert "self.eps is a Python int, of any value." in words
     assert not any("float," in text or text.startswith("type(") for text in words)
 
 
 def test_what_the_code_calls_and_the_default_dtype_are_said() -> None:
     site = evolve(SITE, code=(("model.py:helper", "1f"),), default_dtype="float16")
-    words = guard_words(TASK, site)
+    words = guard_words(TASK, site, WORDS)
     assert "So is the code of what it calls: helper." in words
     assert "The default dtype is torch.float16, and no global module hooks are set." in words
 
@@ -112,7 +113,7 @@ def test_an_operand_that_is_computed_is_called_by_its_source() -> None:
     task = evolve(TASK, graph=evolve(GRAPH, inputs=(item, *GRAPH.inputs[1:])))
     site = evolve(SITE, bindings=(("scores", "q @ k"),), rest="return scores.pop() * self.weight",
                   guards=(Guard("", "scores.stride(0) == 8"),))  # fmt: skip
-    words = guard_words(task, site)
+    words = guard_words(task, site, WORDS)
     assert words[0] == "q @ k is float16 of s0 x 2048 (8 x 2048 when it was captured)."
     assert "q @ k.stride(0) equals 8." in words
     assert any(text.startswith("The call computes q @ k, once.") for text in words)

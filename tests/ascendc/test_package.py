@@ -30,9 +30,11 @@ from evokernel_core.domain.verdict import Verdict
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.import_root import import_root
 from evokernel_core.package.reference import statements
-from evokernel_core.package.write import Placed, kernel_name, place_package, read_package, write_package
+from evokernel_core.package.write import Placed, kernel_name, place_package, read_package
+from evokernel_core.targets import author_for
 from evokernel_core.targets.ascendc.author import write
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial
+from evokernel_core.targets.packages import write_package
 from evokernel_core.twin.compiler import detect_compiler
 from tests import warm
 from tests.tables import few
@@ -94,14 +96,18 @@ def task(builder: Any) -> KernelTask:
 
 
 @pytest.fixture
-def source(task: KernelTask) -> KernelSource:
-    return _written(task)
+def source(task: KernelTask, request: pytest.FixtureRequest) -> KernelSource:
+    return _written(task, getattr(request, "param", "ascend910b1"))
 
 
 @cache
-def _written(task: KernelTask) -> KernelSource:
-    chip = load_chip("ascend910b1")
-    return write(task, initial(task, chip), chip)
+def _written(task: KernelTask, device: str) -> KernelSource:
+    author = author_for(device)
+    return author.write(task, author.initial(task))
+
+
+BOTH = pytest.mark.parametrize("source", ["ascend910b1", "nvidia_h200"], indirect=True)
+"""Kernels of each target."""
 
 
 def put(root: Path, task: KernelTask, source: KernelSource, site: CallSite = SITE) -> Path:
@@ -241,6 +247,7 @@ print(json.dumps(sorted(name for name, holds in found.items() if holds)), len(fo
 """
 
 
+@BOTH
 def test_the_guards_hold_within_the_contract_alone(
     tmp_path: Path, task: KernelTask, source: KernelSource
 ) -> None:
@@ -250,7 +257,7 @@ def test_the_guards_hold_within_the_contract_alone(
     holds = ["gradients are off", "inference mode", "no gradient is wanted", "other rows"]
     assert result.stdout == f"{json.dumps(holds)} 22\n"
     result = run_python(tmp_path, HOLDS.format(name=name))
-    assert result.stdout == "[] 22\n", result.stderr  # no NPU, and the kernel is not built
+    assert result.stdout == "[] 22\n", result.stderr  # no device, and the kernel is not built
 
 
 USE = """
@@ -298,7 +305,18 @@ print("fine")
 """
 
 
-@few(("emulate", "ways"), [(True, 2), (False, 1), (False, 2)], keep=(0, 1))
+@few(
+    ("source", "emulate", "ways"),
+    [
+        ("ascend910b1", True, 2),
+        ("ascend910b1", False, 1),
+        ("ascend910b1", False, 2),
+        ("nvidia_h200", True, 2),
+        ("nvidia_h200", False, 1),
+    ],
+    keep=(0, 1, 3),
+    indirect=["source"],
+)
 def test_the_edited_model_runs_differentiates_compiles_and_exports(
     emulate: bool, ways: int, tmp_path: Path, task: KernelTask, source: KernelSource
 ) -> None:
@@ -358,6 +376,7 @@ def test_code_that_changed_is_not_replaced(
     assert (f"{symbol} in model.py changed since the kernel {kernel} was made" in result.stdout) != ready
 
 
+@BOTH
 def test_the_packaged_test_passes_on_a_cpu(tmp_path: Path, task: KernelTask, source: KernelSource) -> None:
     folder = put(tmp_path, task, source)
     result = run_python(tmp_path, warm.pytest_of(folder))

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import strategies as st
 
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import moves
 from evokernel_core.targets.ascendc.lowering.queues import plan
 from tests.tables import drawn
 
@@ -184,7 +183,7 @@ def any_broadcast(
         value = b.call(f"{name}.{overload}", value, other, shape=shape, dtype=dtype)
         expected = _NUMPY[name](expected, arrays[f"other{index}"]).astype(dtype)
     task = b.task(value)
-    steps = [None, *(move.strategy for move in moves(task, initial_of(task, on_twin), on_twin.chip))]
+    steps = [None, *(move.strategy for move in on_twin.moves(task, on_twin.initial(task)))]
     (result,) = on_twin(task, arrays, data.draw(st.sampled_from(steps)))
     tolerance = 1e-6 if dtype == "float32" else 4e-3
     np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), tolerance, tolerance)
@@ -199,12 +198,6 @@ test_any_broadcast_under_any_schedule, test_many_broadcasts_under_any_schedule =
     dtype=st.sampled_from(["float32", "float16"]),
     data=st.data(),
 )
-
-
-def initial_of(task: Any, on_twin: Any) -> Any:
-    from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial
-
-    return initial(task, on_twin.chip)
 
 
 def test_views_that_split_and_merge_dimensions(builder: Any, on_twin: Any) -> None:

@@ -117,8 +117,8 @@ def test_reductions_of_short_and_long_rows(make: Any, shape: Shape, builder: Any
 
 def any_rows(make: Any, rows: Shape, columns: int, dtype: str, data: Any, builder: Any, on_twin: Any) -> None:
     def pick(task: Any) -> Any:
-        start = initial(task, on_twin.chip)
-        return data.draw(st.sampled_from([start, *(m.strategy for m in moves(task, start, on_twin.chip))]))
+        start = on_twin.initial(task)
+        return data.draw(st.sampled_from([start, *(m.strategy for m in on_twin.moves(task, start))]))
 
     check(make, (*rows, columns), dtype, builder, on_twin, pick)
 

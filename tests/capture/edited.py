@@ -16,8 +16,9 @@ from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.package.write import kernel_name, placed, write_package
+from evokernel_core.package.write import kernel_name, placed
 from evokernel_core.targets.ascendc.source import ascendc_source
+from evokernel_core.targets.packages import write_package
 
 _SOURCE = ascendc_source("", "", Strategy("none"))
 EMULATE = "EVOKERNEL_EMULATE"

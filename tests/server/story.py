@@ -9,7 +9,8 @@ from attrs import define
 
 from evokernel_core.domain.serial import from_data
 from evokernel_core.memory.store import Memory
-from evokernel_core.package.write import Placed, read_package, write_package
+from evokernel_core.package.write import Placed, read_package
+from evokernel_core.targets.packages import write_package
 from tests.server.conftest import Database, Editor, eventually
 
 PATIENCE_S = 240.0

@@ -75,8 +75,11 @@ _TERM = "h = h * 3 + 1; "
         ("void f() { " + "h = h < 9000u ? 9001u : h; " * 80 + "}", [17]),
         ("#define STEP(h) (h * 3 + 1)\nvoid f() { " + "h = STEP(h); " * 40 + "}", [17]),
         ("#define ALL h = h * 3 + 1;\\\n" + "h = h * 3 + 1;" * 39 + "\nvoid f() { ALL }", [17]),
-        ("#define A(h) ((h) * 3 + 1)\n#define B(h) A(A(A(A(h))))\n#define C(h) B(B(h))\n"
-         "void f() { h = C(C(C(C(C(h))))); }", [17]),
+        (
+            "#define A(h) ((h) * 3 + 1)\n#define B(h) A(A(A(A(h))))\n#define C(h) B(B(h))\n"
+            "void f() { h = C(C(C(C(C(h))))); }",
+            [17],
+        ),
         ("#define D(h) ((h) + (h))\nvoid f() { h = D(D(D(D(D(h * 1 + 1))))); }", [20]),
         ("#define F F + 1\nvoid f() { F; }", [1]),
         ("#define TILE 64\nvoid f() { " + "a = TILE; " * 40 + "}", [1]),

@@ -25,9 +25,10 @@ from evokernel_core.domain.errors import (
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.package.write import Placed, write_package
+from evokernel_core.package.write import Placed
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.target import ascendc
+from evokernel_core.targets.packages import write_package
 from evokernel_core.twin import compiler
 from evokernel_core.verifier.local import LocalVerifier
 

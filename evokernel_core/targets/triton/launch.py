@@ -30,8 +30,9 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.triton.expressions import evaluate
 
 _MOST_PROGRAMS = (1 << 31) - 1
-"""Of a grid's first dimension (CUDA's limit); 65,535 of the others."""
-_MOST_ELSEWHERE = 65_535
+"""Of a grid's first dimension: CUDA's limit."""
+MOST_ELSEWHERE = 65_535
+"""Of its other dimensions."""
 
 
 @frozen
@@ -60,7 +61,7 @@ class Launch:
     def programs(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
         """The grid at given sizes. Raises UsageError where no device has it."""
         numbers = [evaluate(text, sizes) for text in self.grid]
-        limits = (_MOST_PROGRAMS, _MOST_ELSEWHERE, _MOST_ELSEWHERE)
+        limits = (_MOST_PROGRAMS, MOST_ELSEWHERE, MOST_ELSEWHERE)
         if not 1 <= len(numbers) <= 3 or any(
             not 0 <= n <= most for n, most in zip(numbers, limits, strict=False)
         ):

@@ -20,7 +20,13 @@ from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.hardware.devices import load_device
 from evokernel_core.import_root import import_root
-from evokernel_core.package.integrity import check_files, foreign_words, read_source, source_names
+from evokernel_core.package.integrity import (
+    check_files,
+    foreign_words,
+    read_source,
+    records_of,
+    source_names,
+)
 from evokernel_core.targets.sources import FILES as TARGET_FILES
 from evokernel_core.targets.sources import main_first
 from evokernel_core.vendor.rival import Rival, rival_of
@@ -113,7 +119,8 @@ def files_to_read(folder: Path) -> tuple[str, ...]:
     """The names of a package's files as people read them, the kernel itself first; where its manifest does
     not tell, those that a kernel of any target may have."""
     try:
-        names: Iterable[str] = source_names(read_foreign_object(folder / MANIFEST))
+        records = records_of(read_foreign_object(folder / MANIFEST))
+        names: Iterable[str] = [name for fields in records for name in source_names(fields)]
     except _UNREADABLE:
         names = itertools.chain.from_iterable(TARGET_FILES.values())
     return (*main_first(names), "call.py", MANIFEST)

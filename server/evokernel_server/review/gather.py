@@ -71,7 +71,7 @@ class Reviews:
         spot = await spot_of(self.kernels, uri, region_id, name)
         verified = await self._verified(spot)
         chosen = await self._chosen(spot, verified, source_id)
-        planned = await self._plan(spot)
+        planned = await self._plan(spot, chosen.source)
         review = await self._gather(spot, verified, chosen, planned)
         if spot.installed is None or chosen.source.source_id != spot.installed.source_id:
             placement = spot.placement(review.name, chosen.source.source_id)
@@ -141,12 +141,12 @@ class Reviews:
         result = verified.of(installed.source_id)
         return result or await asyncio.to_thread(_of_package, installed)
 
-    async def _plan(self, spot: Spot) -> Planned:
+    async def _plan(self, spot: Spot, source: KernelSource) -> Planned:
         """Plans the edit on the document as it is; anew where it changes meanwhile."""
         document = spot.document
         for _turn in range(_TRIES):
             text, version = document.text, document.version
-            answer = await self.kernels.worker.request_again("plan", _asked(spot, text))
+            answer = await self.kernels.worker.request_again("plan", _asked(spot, text, source))
             if document.version == version:
                 return planned_of(text, version, answer)
         raise Refused(_("The file changes too fast for a review; ask again when you pause."))
@@ -209,14 +209,15 @@ class Reviews:
         )
 
 
-def _asked(spot: Spot, text: Text) -> dict[str, Any]:
+def _asked(spot: Spot, text: Text, source: KernelSource) -> dict[str, Any]:
     """What the worker is to plan: the edit of a text where the kernel is not called yet. Raises Refused."""
+    kernel = {"source": to_data(source)}
     if spot.name in spot.document.counts():
-        return {"region": to_data(spot.region)}
+        return {"region": to_data(spot.region), **kernel}
     region = spot.document.anchored(spot.region)
     if region is None:
         raise Refused(_("The code of this region changed since its kernel was made; generate it again."))
-    return {"region": to_data(region), "text": text.content}
+    return {"region": to_data(region), "text": text.content, **kernel}
 
 
 def _shown(stored: Stored, spot: Spot) -> ReviewedKernel:

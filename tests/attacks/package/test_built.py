@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from evokernel_core.package.write import render
+from evokernel_core.targets.ascendc.package.packaging import build_file
 from tests.attacks import Attack, each
 
 pytest.importorskip("torch")
@@ -33,7 +34,7 @@ def package(tmp_path: Path) -> Path:
 
 def record(package: Path) -> None:
     """Runs what CMakeLists.txt has run after each build."""
-    script = render("CMakeLists.txt", name=NAME).partition("[[")[2].partition("]]")[0]
+    script = build_file(NAME).partition("[[")[2].partition("]]")[0]
     (package / "build" / "record.cmake").write_text(script)
     library = package / "build" / f"lib{NAME}.so"
     if cmake := shutil.which("cmake"):

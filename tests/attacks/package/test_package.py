@@ -375,6 +375,7 @@ def test_a_files_name_in_generated_code(attack: Attack) -> None:
         "original": "x",
         "expressions": "(x,)",
         "operands": ["x"],
+        "asks_device": True,
         "assigned": "",
         "default": "",
         "asks_globals": False,
@@ -443,13 +444,13 @@ def test_files_that_are_none_of_the_package(sources: Any, tmp_path: Path, make_k
 def test_a_package_for_a_target_of_a_later_version(tmp_path: Path, make_kernel: Any) -> None:
     """Is shown, and refused in a sentence where it would be judged."""
     task, source = make_kernel()
-    python = KernelSource("triton", {"kernel.py": "x"}, source.strategy)
-    ids = {"source_id": python.source_id, "target": "triton", "sources": ["kernel.py"]}
+    python = KernelSource("tilelang", {"kernel.py": "x"}, source.strategy)
+    ids = {"source_id": python.source_id, "target": "tilelang", "sources": ["kernel.py"]}
     folder, _ = a_package(tmp_path, make_kernel, **ids)
     (folder / "kernel.py").write_text("x")
     data = json.loads((folder / "kernel.json").read_text())
     (folder / "kernel.json").write_text(sealed({**data, "digest": None}, {"kernel.py": "x"}))
     installed = read_installed(tmp_path / "model.py", NAME)
     assert installed is not None and installed.sources == ("kernel.py",)
-    with pytest.raises(UsageError, match="The target 'triton' is not known here; update EvoKernel"):
+    with pytest.raises(UsageError, match="The target 'tilelang' is not known here; update EvoKernel"):
         LocalVerifier(None, None).verify(task, python)  # type: ignore[arg-type]

@@ -19,7 +19,8 @@ import pytest
 
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.package.integrity import foreign, foreign_words, sealed
-from evokernel_core.package.write import place_package, render
+from evokernel_core.package.write import place_package
+from evokernel_core.targets.ascendc.package.packaging import build_file
 from tests.attacks import Attack, each
 
 NAME = "softmax_1"
@@ -223,7 +224,7 @@ def test_what_is_foreign_is_named(folder: Path) -> None:
 @pytest.mark.parametrize("planted", ["kernel_operator.h", "ATen", "evil.cpp", ""])
 def test_a_header_beside_the_kernel_is_not_built(planted: str, folder: Path, tmp_path: Path) -> None:
     """Wants to be taken for one of CANN's; the build must say so, and nothing of it without one."""
-    (folder / "CMakeLists.txt").write_text(render("CMakeLists.txt", name=NAME))
+    (folder / "CMakeLists.txt").write_text(build_file(NAME))
     (folder / "__pycache__").mkdir()
     (folder / "build").mkdir()
     if planted:

@@ -14,7 +14,8 @@ from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import PackageChanged, TaskRefused, UsageError
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.package.integrity import MANIFEST, digest, sealed
-from evokernel_core.package.write import Placed, read_package, write_package
+from evokernel_core.package.write import Placed, read_package
+from evokernel_core.targets.packages import write_package
 from tests import warm
 from tests.verifier.conftest import make_task, read_source
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 import pytest
-from attrs import frozen
 
 from evokernel_core.compiler.family import Family
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -22,8 +16,10 @@ from evokernel_core.hardware.gpu.gpu import Gpu, load_gpu
 from evokernel_core.targets.triton.audit import audit
 from evokernel_core.targets.triton.kernels.text import kernel_text
 from evokernel_core.targets.triton.launch import LaunchRecord, tensor_names
-from evokernel_core.targets.triton.source import FILES, triton_source
+from evokernel_core.targets.triton.package.packaging import TritonPackaging
+from evokernel_core.targets.triton.source import triton_source
 from tests.ascendc.conftest import GraphBuilder
+from tests.targets.triton.child import Child, child, run_source, write_source
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
@@ -49,59 +45,21 @@ def source_of(family: Family, task: KernelTask, strategy: Strategy, gpu: Gpu) ->
     source = triton_source(kernel_text("A test.", kernel.helpers, kernel.functions), record, strategy)
     result = audit(task, source)
     assert result.status is GateStatus.PASSED, result.feedback
+    if all(any(symbol.name in one.spec.shape for one in task.graph.inputs) for symbol in task.symbols):
+        assert TritonPackaging().packaged("computed_here", task, source, ()).host
     return source
-
-
-@frozen
-class Child:
-    """A process that answers each line with a line."""
-
-    process: subprocess.Popen[str]
-
-    def ask(self, request: Mapping[str, Any]) -> None:
-        """Raises AssertionError with what the child says of a failure."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        failure = json.loads(self._line(self.process.stdout))
-        assert not failure, failure
-
-    @staticmethod
-    def _line(stream: IO[str] | None) -> str:
-        assert stream is not None
-        line = stream.readline()
-        assert line, "the child ended"
-        return line
-
-
-def _child(script: str, **environment: str) -> Iterator[Child]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    command = [sys.executable, str(HERE / script)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        yield Child(process)
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 @pytest.fixture(scope="session")
 def interpreter() -> Iterator[Child]:
     """A child with Triton's interpreter, which one session's tests share."""
-    yield from _child("interpreted.py", TRITON_INTERPRET="1")
+    yield from child("interpreted.py", TRITON_INTERPRET="1")
 
 
 @pytest.fixture(scope="session")
 def compiler() -> Iterator[Child]:
     """A child with Triton's compiler."""
-    yield from _child("compiled.py", TRITON_INTERPRET="0")
-
-
-def _written(source: KernelSource, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        (folder / name).write_text(source.files[name])
+    yield from child("compiled.py", TRITON_INTERPRET="0")
 
 
 @pytest.fixture
@@ -117,22 +75,7 @@ def interpreted(interpreter: Child, gpu: Gpu, tmp_path: Path) -> Any:
         strategy: Strategy | None = None,
     ) -> list[Any]:
         source = source_of(family, task, strategy or family.initial(task, gpu), gpu)
-        folder = tmp_path / f"kernel_{next(count)}"
-        _written(source, folder)
-        sizes = {**task.sizes, **(sizes or {})}
-        names = tensor_names(task)[2]
-        specs = {one.name: one.spec for one in task.graph.inputs}
-        specs |= dict(zip(names, task.graph.output_specs(), strict=True))
-        for name, value in inputs.items():
-            np.save(folder / f"{name}.npy", np.asarray(value))
-        request = {
-            "folder": str(folder),
-            "sizes": sizes,
-            "dtypes": {name: spec.dtype for name, spec in specs.items()},
-            "shapes": {name: spec.sizes(sizes) for name, spec in specs.items()},
-        }
-        interpreter.ask(request)
-        return [np.load(folder / f"{name}.npy") for name in names]
+        return run_source(interpreter, tmp_path / f"kernel_{next(count)}", task, source, inputs, sizes)
 
     return run
 
@@ -145,7 +88,7 @@ def compiles(compiler: Child, gpu: Gpu, tmp_path: Path) -> Any:
     def run(family: Family, task: KernelTask, strategy: Strategy | None = None) -> None:
         source = source_of(family, task, strategy or family.initial(task, gpu), gpu)
         folder = tmp_path / f"compiled_{next(count)}"
-        _written(source, folder)
+        write_source(source, folder)
         dtypes = {one.name: one.spec.dtype for one in task.graph.inputs}
         specs = zip(tensor_names(task)[2], task.graph.output_specs(), strict=True)
         dtypes |= {name: spec.dtype for name, spec in specs}

@@ -20,7 +20,14 @@ class Precision(StrEnum):
     """Where the caller's own PyTorch setting allows it; no first schedule has it."""
 
 
+FIRST = (Precision.IEEE,)
+"""What first schedules choose from, by their estimates; ``TF32X3`` is a step away."""
 PRECISION_NAMES = {Precision.IEEE: "float32 products", Precision.TF32X3: "products of three TF32 parts"}
+
+
+def first_precisions(dtype: str) -> tuple[Precision, ...]:
+    """The precisions of first schedules of products of a dtype."""
+    return FIRST if dtype == "float32" else (Precision.IEEE,)
 
 
 def why_not(precision: Precision, dtype: str) -> str | None:

@@ -15,11 +15,14 @@ STEP_US = 0.35
 """Assumed: from a load's request to the product of what it brought, with nothing ahead."""
 _OTHER_REGISTERS = 40
 """A thread's registers beside sums: addresses, masks and what is on its way."""
+_ADDRESS = 9.0
+"""Registers of an element that has an address and a mask of its own (by what ptxas took of such kernels)."""
 
 
 @frozen
 class ProductTile:
-    """``rows`` x ``columns`` sums of a program, from panels ``depth`` deep."""
+    """``rows`` x ``columns`` sums of a program, from panels ``depth`` deep. ``scattered``: each element of
+    the right panel has an address of its own, as those of patches have."""
 
     rows: int
     columns: int
@@ -28,6 +31,7 @@ class ProductTile:
     stages: int
     precision: Precision
     dtype: str
+    scattered: bool = False
 
     def resident(self, gpu: Gpu) -> int:
         """Programs that share a multiprocessor, 0 where none fits."""
@@ -35,11 +39,22 @@ class ProductTile:
         return resident(gpu, self.warps, panel * self.stages, self._registers(gpu))
 
     def _registers(self, gpu: Gpu) -> int:
+        """Of a thread: sums, operands where they do not come from shared memory, and addresses."""
         threads = self.warps * gpu.threads_per_warp
-        sums = self.rows * self.columns / threads
-        on_vectors = on_vector_units(self.precision, self.dtype)
-        operands = (self.rows + self.columns) * min(self.depth, 16) / threads if on_vectors else 0
-        return math.ceil(sums + operands) + _OTHER_REGISTERS
+        held = self.rows * self.columns / threads
+        if on_vector_units(self.precision, self.dtype):
+            held += (self.rows + self.columns) * min(self.depth, 16) / threads
+        elif self.precision is Precision.TF32X3:
+            held += 2 * self._operands_of_warp() / gpu.threads_per_warp
+        if self.scattered:
+            held += _ADDRESS * self.columns * self.depth / threads
+        return math.ceil(held) + _OTHER_REGISTERS
+
+    def _operands_of_warp(self) -> float:
+        """Elements of both operands that a warp multiplies: warps lie in a grid over the tile, and those in a
+        row or a column of it have the same."""
+        across = 1 << ((self.warps.bit_length() - 1) // 2)
+        return (self.rows * across / self.warps + self.columns / across) * self.depth
 
     def computed_us(self, gpu: Gpu, programs: int, depth: int) -> float:
         """Microseconds of the arithmetic of so many programs whose sums have ``depth`` terms."""

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.problems.argmax import ARG_REDUCTIONS, ArgReduction, read_arg_reduction
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
@@ -149,7 +150,7 @@ FAMILY = GpuFamily(
     starts=_starts,
     refusal=why_not,
     cost_us=_cost_us,
-    notes=always(("tiles of {lines} x {columns} elements, {warps} warps",)),
+    notes=always((Sentence("Tiles of {lines} x {columns} elements, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.STREAMED, "L1", Split.ROWS, Algorithm.SINGLE_PASS)),
     text_of=_text,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Annotated
 
 from attrs import frozen
@@ -11,6 +12,7 @@ from attrs import frozen
 from evokernel_core.compiler.problems.attention import Attention
 from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
@@ -18,6 +20,7 @@ from evokernel_core.targets.triton.kernels.occupancy import resident, together
 from evokernel_core.targets.triton.kernels.precision import (
     PRECISION_NAMES,
     Precision,
+    first_precisions,
     on_vector_units,
     product_rate,
     why_not,
@@ -51,8 +54,8 @@ def starts(problem: Attention, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[A
         *((32, 32, 4), (16, 128, 4), (16, 64, 4), (16, 32, 4), (16, 16, 1)),
     ):
         if block_q <= max(16, next_power_of_2(queries)) and block_k <= max(16, next_power_of_2(keys)):
-            for stages in (3, 2, 1):
-                yield AttentionSchedule(block_q, block_k, warps, stages)
+            for stages, precision in product((3, 2, 1), first_precisions(problem.dtype)):
+                yield AttentionSchedule(block_q, block_k, warps, stages, precision)
 
 
 def padded(size: int) -> int:
@@ -80,6 +83,10 @@ def _resident(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[st
     registers = schedule.block_q * (width + schedule.block_k) / threads
     if on_vector_units(schedule.precision, problem.dtype):
         registers += (schedule.block_q + schedule.block_k) * 16 / threads
+        # queries of a thread stay in its registers through the loop, at least by half (by what ptxas took)
+        registers += math.sqrt(schedule.block_q * schedule.block_k / threads) * depth / 2
+    elif schedule.precision is Precision.TF32X3:
+        registers += 2 * schedule.block_q * depth / threads
     return resident(gpu, schedule.warps, shared, math.ceil(registers) + _OTHER_REGISTERS)
 
 
@@ -113,9 +120,11 @@ def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[
 
 def notes(problem: Attention, schedule: AttentionSchedule) -> Iterator[str]:
     """A schedule in words."""
-    yield "online softmax over steps of {block_q} queries x {block_k} keys, {warps} warps, {stages} stages"
+    yield Sentence(
+        "Online softmax over steps of {block_q} queries x {block_k} keys, {warps} warps, {stages} stages."
+    )
     if problem.causal:
-        yield "keys behind the last query of a tile are not read"
+        yield Sentence("Keys behind the last query of a tile are not read.")
 
 
 def cell(problem: Attention, schedule: AttentionSchedule) -> Descriptor:

@@ -132,7 +132,7 @@ class _ConvolutionPrinter:
     def _tap_and_channels(self, tap: str) -> None:
         """One tap: places and their checks are the same for all channels."""
         function = self.function
-        seen = self._places(tap)
+        seen = both(self.column_mask, self._places(tap))
         function.add(f"patches = {self.x} + start + {self._place()}")
         with function.block(f"for first in range(0, {self.channels}, BLOCK_K):"):
             whole = divides(self.schedule.block_k, self.problem.channels)
@@ -151,7 +151,7 @@ class _ConvolutionPrinter:
         with function.block(f"for first in range(0, {terms}, BLOCK_K):"):
             function.add("term = first + tl.arange(0, BLOCK_K)[:, None]")
             function.add("channel = term" if taps == 1 else f"channel = term // {taps}")
-            seen = self._places("0" if taps == 1 else f"term % {taps}")
+            seen = both(self.column_mask, self._places("0" if taps == 1 else f"term % {taps}"))
             behind = "" if whole else f"term < {terms}"
             function.add("number = first + tl.arange(0, BLOCK_K)[None, :]")
             row_behind = "" if whole else f"number < {terms}"

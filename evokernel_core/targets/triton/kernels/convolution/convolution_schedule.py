@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Annotated
 
 from attrs import frozen
@@ -11,11 +12,17 @@ from attrs import frozen
 from evokernel_core.compiler.problems.direct_convolution import DirectConvolution
 from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.occupancy import together
-from evokernel_core.targets.triton.kernels.precision import PRECISION_NAMES, Precision, why_not
+from evokernel_core.targets.triton.kernels.precision import (
+    PRECISION_NAMES,
+    Precision,
+    first_precisions,
+    why_not,
+)
 from evokernel_core.targets.triton.kernels.product_tiles import STEP_US, ProductTile
 
 _ADDRESSES = 24.0
@@ -40,17 +47,16 @@ class ConvolutionSchedule(Schedule):
 
     def tile(self, dtype: str) -> ProductTile:
         """The tile as a product's."""
-        return ProductTile(
-            self.block_m, self.block_n, self.block_k, self.warps, self.stages, self.precision, dtype
-        )
+        blocks = (self.block_m, self.block_n, self.block_k)
+        return ProductTile(*blocks, self.warps, self.stages, self.precision, dtype, scattered=True)
 
 
 def starts(problem: DirectConvolution, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[ConvolutionSchedule]:
     """Tiles no larger than the convolution needs."""
     outputs, pixels, terms = problem.evaluate(sizes)
     for rows, columns, depth, warps in (
-        *((128, 256, 64, 8), (128, 128, 64, 8), (128, 128, 32, 8), (64, 256, 32, 8), (64, 128, 32, 4)),
-        *((64, 64, 32, 4), (32, 256, 32, 8), (32, 128, 32, 4), (32, 64, 32, 4), (16, 256, 32, 4)),
+        *((128, 128, 32, 8), (128, 64, 32, 8), (64, 128, 32, 8), (64, 256, 16, 8), (64, 128, 16, 4)),
+        *((64, 64, 32, 4), (32, 256, 16, 8), (32, 128, 16, 4), (32, 64, 32, 4), (16, 256, 16, 4)),
         *((16, 128, 32, 4), (16, 64, 32, 2), (64, 32, 32, 4), (64, 64, 16, 4), (128, 128, 16, 16)),
         *((64, 128, 16, 8), (32, 128, 16, 4), (16, 128, 16, 4), (16, 16, 16, 1)),
     ):
@@ -59,8 +65,8 @@ def starts(problem: DirectConvolution, sizes: Mapping[str, int], gpu: Gpu) -> It
         for by_taps in (False, True):
             channels = terms // problem.taps if by_taps else terms
             deep = min(depth, max(16, next_power_of_2(channels)))
-            for stages in (3, 2):
-                yield ConvolutionSchedule(rows, columns, deep, by_taps, warps, stages)
+            for stages, precision in product((3, 2), first_precisions(problem.dtype)):
+                yield ConvolutionSchedule(rows, columns, deep, by_taps, warps, stages, precision)
 
 
 def refusal(
@@ -102,8 +108,11 @@ def estimate_us(
 
 def notes(problem: DirectConvolution, schedule: ConvolutionSchedule) -> Iterator[str]:
     """A schedule in words."""
-    yield "tiles of {block_m} channels x {block_n} pixels, {block_k} deep, {warps} warps, {stages} stages"
-    yield "the taps of the kernel one after another" if schedule.by_taps else "channels and taps in one sum"
+    yield Sentence(
+        "Tiles of {block_m} channels x {block_n} pixels, {block_k} deep, {warps} warps, {stages} stages."
+    )
+    taps = Sentence("Taps of the kernel one after another.")
+    yield taps if schedule.by_taps else Sentence("Channels and taps in one loop.")
 
 
 def cell(problem: DirectConvolution, schedule: ConvolutionSchedule) -> Descriptor:

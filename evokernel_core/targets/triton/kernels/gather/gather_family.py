@@ -9,6 +9,7 @@ from attrs import frozen
 from evokernel_core.compiler.ops import GATHER, categories
 from evokernel_core.compiler.problems.gather import Take, read_take
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression
@@ -87,7 +88,7 @@ FAMILY = GpuFamily(
     starts=_starts,
     refusal=why_not,
     cost_us=_cost_us,
-    notes=always(("{lines} choices of {columns} elements at a time, {warps} warps",)),
+    notes=always((Sentence("{lines} choices of {columns} elements at a time, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.PICKED, "NONE", Split.ELEMENTS, Algorithm.DIRECT)),
     text_of=_text,
 )

@@ -16,6 +16,7 @@ from evokernel_core.compiler.shapes.boxes import VIEWS, WORK, Box, BoxAxis, numb
 from evokernel_core.compiler.shapes.sizes import ONE, product
 from evokernel_core.compiler.shapes.sums import UNIT, ZERO, Sum
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.device import SECTOR_BYTES
@@ -223,7 +224,7 @@ FAMILY = GpuFamily(
     starts=_starts,
     refusal=why_not,
     cost_us=_cost_us,
-    notes=always(("tiles of {lines} x {columns} elements, {warps} warps",)),
+    notes=always((Sentence("Tiles of {lines} x {columns} elements, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.BLOCKS, "NONE", Split.TILES, Algorithm.COPY)),
     text_of=_text,
 )

@@ -11,10 +11,16 @@ from attrs import evolve, frozen
 from evokernel_core.compiler.problems.products import Product, Triangle
 from evokernel_core.compiler.schedule import Listed, Named, Range, Scaled, Schedule, Stages
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.occupancy import together
-from evokernel_core.targets.triton.kernels.precision import PRECISION_NAMES, Precision, why_not
+from evokernel_core.targets.triton.kernels.precision import (
+    PRECISION_NAMES,
+    Precision,
+    first_precisions,
+    why_not,
+)
 from evokernel_core.targets.triton.kernels.product_tiles import STEP_US, ProductTile
 
 _MOST_SPLITS = 64
@@ -55,6 +61,12 @@ _TILES = (
     *((128, 64, 64, 4, 4), (64, 128, 64, 4, 4), (64, 64, 64, 4, 4), (64, 64, 32, 4, 4), (64, 32, 64, 4, 4)),
     *((32, 64, 64, 4, 4), (32, 32, 64, 4, 4), (16, 64, 128, 4, 4), (64, 16, 128, 4, 4), (16, 128, 128, 4, 4)),
     *((128, 16, 128, 4, 4), (16, 16, 256, 4, 3), (32, 16, 128, 4, 4), (16, 32, 128, 4, 4)),
+    *(
+        (128, 128, 16, 8, 4),
+        (128, 64, 32, 8, 4),
+        (64, 128, 32, 8, 4),
+        (64, 64, 16, 4, 4),
+    ),
     *((64, 64, 16, 8, 3), (128, 64, 16, 8, 3), (128, 128, 16, 16, 3), (32, 32, 32, 4, 3)),
 )
 """Rows, columns, depth, warps and stages of tiles that programs of GPUs have."""
@@ -74,8 +86,9 @@ def starts(problem: Product, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[Mat
                 programs * split <= 8 * gpu.multiprocessors and k >= 4 * split * tile.block_k
             )
             if fits:
-                seen.add(evolve(tile, split_k=split))
-    yield from sorted(seen, key=lambda one: (one.block_m, one.block_n, one.block_k, one.warps, one.split_k))
+                precisions = first_precisions(problem.dtype)
+                seen |= {evolve(tile, split_k=split, precision=precision) for precision in precisions}
+    yield from sorted(seen, key=repr)
 
 
 def _rounded(size: int) -> int:
@@ -135,11 +148,11 @@ def _kept_share(triangle: Triangle | None, m: int, n: int) -> float:
 
 def notes(problem: Product, schedule: MatmulSchedule) -> Iterator[str]:
     """A schedule in words."""
-    yield "tiles of {block_m} x {block_n}, {block_k} deep, {warps} warps, {stages} stages"
+    yield Sentence("Tiles of {block_m} x {block_n}, {block_k} deep, {warps} warps, {stages} stages.")
     if schedule.split_k > 1:
-        yield "sums split into {split_k} parts, added by a second launch"
+        yield Sentence("Sums split into {split_k} parts, which a second launch adds.")
     if schedule.precision is Precision.TF32X3:
-        yield "float32 products on matrix units in three parts"
+        yield Sentence("Float32 products on matrix units, in three parts of TF32.")
 
 
 def cell(problem: Product, schedule: MatmulSchedule) -> Descriptor:

@@ -13,6 +13,7 @@ from attrs import frozen
 from evokernel_core.compiler.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.compiler.problems.pooling import CONVOLUTIONS, Combine, PoolingAxis, Window, read_window
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
@@ -235,7 +236,9 @@ FAMILY = GpuFamily(
     starts=_starts,
     refusal=why_not,
     cost_us=_cost_us,
-    notes=always(("tiles of {lines} rows and {columns} columns of the result, {warps} warps",)),
+    notes=always(
+        (Sentence("Tiles of {lines} rows and {columns} columns of the result, {warps} warps a program."),)
+    ),
     cell=always(Descriptor(Dataflow.OUTPUT_STATIONARY, "L1", Split.TILES, Algorithm.DIRECT)),
     text_of=_text,
 )

@@ -16,6 +16,7 @@ from evokernel_core.compiler.problems.scatter import Put, read_put
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
@@ -240,7 +241,7 @@ FAMILY = GpuFamily(
     starts=_starts,
     refusal=why_not,
     cost_us=_cost_us,
-    notes=always(("{lines} entries of {columns} elements at a time, {warps} warps",)),
+    notes=always((Sentence("{lines} entries of {columns} elements at a time, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.PICKED, "NONE", Split.ELEMENTS, Algorithm.DIRECT)),
     text_of=_text,
 )

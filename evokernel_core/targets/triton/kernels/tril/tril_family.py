@@ -97,7 +97,7 @@ FAMILY = GpuFamily(
     starts=_starts,
     refusal=why_not,
     cost_us=_cost_us,
-    notes=always(("tiles of {lines} x {columns} elements, {warps} warps",)),
+    notes=always((Sentence("Tiles of {lines} x {columns} elements, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.BLOCKS, "NONE", Split.TILES, Algorithm.COPY)),
     text_of=_text,
 )
