@@ -72,8 +72,8 @@ FORBIDDEN = {
     "server/evokernel_mcp": ["torch"],
 }
 EXEMPT = {
-    # torch lives in the agent, which the user's interpreter runs
-    "torch": "evokernel_core/capture/agent",
+    # torch lives in the agent and in the Triton backends' processes, which the user's interpreter runs
+    "torch": ("evokernel_core/capture/agent", "evokernel_core/targets/triton/backends/interpreted"),
     # the command line is the rim: `evokernel lsp` and `evokernel mcp` start the servers
     "evokernel_server": "evokernel_core/cli",
     "evokernel_mcp": "evokernel_core/cli",

@@ -52,7 +52,8 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, package_name="evokernel-lsp")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Writes, proves and keeps improving Ascend NPU kernels for PyTorch models."""
+    """Writes, proves and keeps improving kernels for PyTorch models: AscendC for Ascend NPUs, Triton for
+    GPUs."""
     if context.invoked_subcommand not in ("lsp", "mcp"):  # a server's log is its standard error stream
         log_to_file()
 

@@ -40,7 +40,8 @@ class Row:
     that the best kernel saves of the better of the baseline and that function; with ``--plan``, what the
     kernel of ``estimate_us`` would save. ``left_alone``: verified, and not applied since it would gain too
     little; the reason says so. ``baseline_source`` is how the baseline is known, with the row where it was
-    measured, and ``baseline_interval`` where half of what was measured of such ops lies."""
+    measured, and ``baseline_interval`` where half of what was measured of such ops lies. ``target`` is the
+    language of the kernels."""
 
     id: str
     line: int
@@ -66,6 +67,7 @@ class Row:
     vendor_source: str | None = None
     symbol: str = ""
     estimate_us: float | None = None
+    target: str | None = None
 
 
 @click.command("synth", context_settings={"help_option_names": ["-h", "--help"]})
@@ -311,6 +313,7 @@ def _planned(session: Session, offer: Offer) -> Row:
         estimate_us=estimate.after_us,
         latency_source=estimate.source,
         chip=session.settings.chip,
+        target=session.author.target.name,
         gain=estimate.gain,
     )
 
@@ -323,6 +326,7 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
         attempts=result.attempts,
         first_latency_us=result.first_latency_us,
         chip=session.settings.chip,
+        target=session.author.target.name,
         tokens=result.tokens,
     )
     latency, rival = result.best.verdict.latency if result.best else None, session.rival(region)

@@ -20,8 +20,9 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateStatus, Verdict
 from evokernel_core.keys import with_keys
-from evokernel_core.targets import with_device
+from evokernel_core.targets import target_for, with_device
 from evokernel_core.verifier.again import verify_again
+from evokernel_core.verifier.factory import target_judged_by
 
 
 @click.command()
@@ -46,9 +47,11 @@ from evokernel_core.verifier.again import verify_again
 def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **options: Any) -> None:
     """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed, or with the backend
     compile those of the text and the compiler."""
-    task, source = _package(kernel_dir, changed=options["changed"])
+    is_service = urlparse(backend).scheme in ("http", "https")
+    wanted = _wanted_target("" if is_service else backend, chip)
+    task, source = _package(kernel_dir, wanted, changed=options["changed"])
     settings = with_device(Settings(interpreter=interpreter, target=source.target, chip=chip))
-    if urlparse(backend).scheme in ("http", "https"):
+    if is_service:
         settings = with_keys(evolve(settings, verifier_url=backend))
     given = {name: options[name] for name in ("trust", "replay")}
     verdict = verify_again(task, source, settings, kernel_dir, backend=backend, **given)
@@ -57,13 +60,23 @@ def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **optio
         sys.exit(1)
 
 
-def _package(kernel_dir: Path, *, changed: bool) -> tuple[KernelTask, KernelSource]:
-    from evokernel_core.package.integrity import foreign_words
+def _wanted_target(backend: str, chip: str) -> str:
+    """The target whose kernel is to be judged, where a package has several; empty for the last one. Raises
+    UsageError for an unknown chip or backend."""
+    if chip:
+        return target_for(chip)
+    return target_judged_by(backend) if backend else ""
+
+
+def _package(kernel_dir: Path, wanted: str, *, changed: bool) -> tuple[KernelTask, KernelSource]:
+    from evokernel_core.package.integrity import foreign_words, records_of, target_of
     from evokernel_core.package.write import read_package
 
     if not (kernel_dir / "kernel.json").is_file():
         raise UsageError(f"{kernel_dir} has no kernel.json; name a folder in evokernel_kernels/.")
     task, source, manifest = read_package(kernel_dir, changed=changed)
+    if wanted in map(target_of, records_of(manifest)[1:]):
+        task, source, _ = read_package(kernel_dir, changed=changed, target=wanted)
     if said := foreign_words(kernel_dir.resolve(), manifest):
         say(f"evokernel: {said}", err=True)
     return task, source

@@ -17,7 +17,8 @@ class KernelFiles:
     the names of the target's devices, and ``language`` how its texts are read. ``kind``: what its kernels are
     called beside those of others, as in "Generate NPU kernel"; ``workers``: what runs side by side in a
     launch; ``judge``: the backend that judges on any machine. ``is_present`` says
-    whether a driver of the target's devices is installed, without asking it."""
+    whether a driver of the target's devices is installed, without asking it; ``has_timelines`` whether a
+    launch can be shown as one."""
 
     target: str
     names: tuple[str, ...]
@@ -29,3 +30,4 @@ class KernelFiles:
     workers: Sentence
     judge: str
     is_present: Callable[[], bool]
+    has_timelines: bool = False

@@ -49,6 +49,10 @@ class Device(Protocol):
     def launch_us(self) -> float:
         """What a launch on all workers costs before any work."""
 
+    @property
+    def shares_rows(self) -> bool:
+        """Whether workers of one launch can reduce a row together, waiting for each other."""
+
     def cores_of(self, unit: str) -> int:
         """How many cores have a unit, by the name that timings count its work under; of one that each core
         has, all cores of any kind."""

@@ -172,17 +172,21 @@ def prepare(told: Told = lambda done, of: None) -> Twin:
     compiler = detect_compiler()
     twin = Twin(_twin_folder(compiler), compiler)
     if not (twin.folder / "done").exists():
-        with _locked(twin.folder.with_suffix(".lock")):
+        with locked(twin.folder.with_suffix(".lock")):
             if not (twin.folder / "done").exists():
                 _build_twin(twin, told)
     return twin
 
 
 def _twin_folder(compiler: Compiler) -> Path:
+    return twins_folder() / _content_hash(compiler)
+
+
+def twins_folder() -> Path:
     """The cache's own folder, or one that several homes share where EVOKERNEL_TWIN_DIR names it. Without
     links in its path, for the audit knows the interface by the headers' one true place."""
     shared = os.environ.get("EVOKERNEL_TWIN_DIR")
-    return ((Path(shared) if shared else cache_dir() / "twin") / _content_hash(compiler)).resolve()
+    return (Path(shared) if shared else cache_dir() / "twin").resolve()
 
 
 @cache
@@ -206,7 +210,8 @@ def preparation_hash() -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Holds a file as a lock among processes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -236,10 +241,15 @@ def _build_twin(twin: Twin, told: Told) -> None:
     _link_library(twin, twin.client, [compiled[name] for name in sorted(client)])
     _link_program(twin, twin.runner, RUNNER_SOURCE, twin.library, "$ORIGIN")
     _link_program(twin, twin.candidate, CANDIDATE_SOURCE, twin.client, "$ORIGIN/client")
-    parts = (("-x", "c", str(path)) for path in sorted(LAUNCHER_SOURCES.glob("*.c")))
-    _run([*twin.compiler.argv, "-O1", "-o", str(twin.launcher), *(word for part in parts for word in part)])
+    link_launcher(twin.compiler, twin.launcher)
     shutil.rmtree(objects)
     (twin.folder / "done").touch()
+
+
+def link_launcher(compiler: Compiler, place: Path) -> None:
+    """Builds the launcher, which needs nothing of the twin. Raises BuildError."""
+    parts = (("-x", "c", str(path)) for path in sorted(LAUNCHER_SOURCES.glob("*.c")))
+    _run([*compiler.argv, "-O1", "-o", str(place), *(word for part in parts for word in part)])
 
 
 def _link_library(twin: Twin, target: Path, objects: Sequence[str]) -> None:
@@ -480,7 +490,7 @@ def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
 
 def publish(result: Path, folder: Path) -> None:
     """Renames the finished folder: whoever sees the library sees all of it."""
-    with _locked(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock")):
         if not folder.exists():
             result.rename(folder)
 

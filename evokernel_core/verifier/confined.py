@@ -23,7 +23,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain import operations
 from evokernel_core.domain.errors import InterpreterUnavailable, VerifierError
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.build import prepare
+from evokernel_core.twin.launcher import prepare_launcher
 from evokernel_core.verifier.references import moved_to
 from evokernel_core.verifier.sandbox import Level, probe, sandbox_prefix
 
@@ -115,8 +115,8 @@ class ConfinedReferences:
         return self._client, Path(self._scratch.name)
 
     def _prefix(self, scratch: Path) -> tuple[str, ...]:
-        twin = prepare()
-        level = probe(twin.launcher).level
+        built = prepare_launcher()
+        level = probe(built.launcher).level
         if level is not Level.FULL and not self._partly:
             raise VerifierError(
                 "This machine confines a process to {level} only, so the reference of a task from "
@@ -126,7 +126,7 @@ class ConfinedReferences:
             )
         limits = ("--address-space", str(ADDRESS_SPACE), "--file-size", str(FILE_SIZE))
         launcher, *sandbox = sandbox_prefix(
-            twin, (*_readable(self._interpreter), *SYSTEM_FILES), [scratch], threads=True
+            built, (*_readable(self._interpreter), *SYSTEM_FILES), [scratch], threads=True
         )
         return (launcher, *limits, "--cpu", str(PROCESSOR_S), *sandbox)
 

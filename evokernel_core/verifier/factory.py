@@ -24,7 +24,7 @@ def open_backend(name: str, device: str, python: str = "") -> Backend:
     """
     from evokernel_core.compiler.author import KernelAuthor
 
-    target = load_target(_target_of(name))
+    target = load_target(target_judged_by(name))
     author = KernelAuthor(target, target.device(device))
     opened: Backend = load_toolchain(target.name).backends()[name](author, python)
     return opened
@@ -32,7 +32,7 @@ def open_backend(name: str, device: str, python: str = "") -> Backend:
 
 def name_of(backend: str) -> str:
     """What verdicts of a backend on this machine are signed with, without opening it."""
-    return f"{backend} {__version__}{load_toolchain(_target_of(backend)).signature(backend)}"
+    return f"{backend} {__version__}{load_toolchain(target_judged_by(backend)).signature(backend)}"
 
 
 def default_backend(settings: Settings) -> str:
@@ -44,10 +44,11 @@ def default_backend(settings: Settings) -> str:
 def device_of(backend: str, device: str = "") -> str:
     """The device that a backend judges for: that of the name, else its target's own. Raises UsageError for an
     unknown backend, and for a device that its target does not have."""
-    return with_device(Settings(target=_target_of(backend), chip=device)).chip
+    return with_device(Settings(target=target_judged_by(backend), chip=device)).chip
 
 
-def _target_of(backend: str) -> str:
+def target_judged_by(backend: str) -> str:
+    """The target whose kernels a backend judges. Raises UsageError for an unknown one."""
     for target in TARGETS:
         if backend in load_toolchain(target).backends():
             return target
@@ -83,7 +84,7 @@ def open_verifier(
     backend = backend or default_backend(settings)
     target = target_for(settings.chip, settings.target)
     known = load_toolchain(target).backends()
-    if backend not in known and _target_of(backend) != target:
+    if backend not in known and target_judged_by(backend) != target:
         raise UsageError(
             "The backend {name} does not judge kernels in {target}; choose one of: {known}.",
             name=backend,

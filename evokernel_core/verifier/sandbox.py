@@ -1,6 +1,6 @@
 """Confines a candidate's process: its own files, no network, no other process.
 
-The work is done by ``evokernel-launcher``, a small C program built with the twin, because starting
+The work is done by ``evokernel-launcher``, a small C program of the twin, because starting
 it costs a millisecond and it needs no privilege. What this kernel of Linux lacks is left out, and
 ``level`` says so: docs/security.md lists the levels.
 """
@@ -17,7 +17,8 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.domain.errors import BuildError, UsageError
-from evokernel_core.twin.build import Twin, prepare
+from evokernel_core.twin.build import Twin
+from evokernel_core.twin.launcher import BuiltLauncher, prepare_launcher
 
 SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 """Where the loader finds the C and C++ libraries."""
@@ -61,7 +62,7 @@ WORDS = {
 
 def confinement_here() -> Level:
     """What this machine confines candidates of the twin to. Raises BuildError."""
-    return probe(prepare().launcher).level
+    return probe(prepare_launcher().launcher).level
 
 
 def insist(offered: Level, accepted: str = "full") -> None:
@@ -95,7 +96,7 @@ def probe(launcher: Path) -> Sandbox:
 
 
 def sandbox_prefix(
-    twin: Twin,
+    built: Twin | BuiltLauncher,
     read: Sequence[Path],
     write: Sequence[Path],
     *,
@@ -106,11 +107,12 @@ def sandbox_prefix(
 ) -> tuple[str, ...]:
     """The command prefix under which a program reads and writes these folders and no other.
 
+    What was ``built`` is read too, and its launcher starts the program.
     The ``write`` folders may grow by ``quota`` bytes and ``files`` files before the program is killed.
     ``keep`` are descriptors beyond the standard ones that the program inherits; without ``threads`` it has
     one.
     """
-    folders = [*SYSTEM_FOLDERS, str(twin.folder), *(str(path) for path in read)]
+    folders = [*SYSTEM_FOLDERS, str(built.folder), *(str(path) for path in read)]
     reads = [word for folder in dict.fromkeys(folders) for word in ("--read", folder)]
     writes = [word for path in write for word in ("--write", str(path))]
     counted = ("--quota", str(quota), "--files", str(files)) if write else ()
@@ -118,6 +120,6 @@ def sandbox_prefix(
     more = ("--threads",) if threads else ()
     open_files = ("--open-files", str(OPEN_FILES))
     return (
-        *(str(twin.launcher), "--sandbox", *more, *open_files),
+        *(str(built.launcher), "--sandbox", *more, *open_files),
         *(*counted, *kept, *reads, *writes, "--"),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from attrs import evolve
+
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
@@ -50,3 +52,26 @@ def index_dtype(graph: Graph, ref: ValueRef) -> str:
     if dtype not in _INDICES:
         raise PlanError("Indices of dtype {dtype} are not covered; int32 and int64 are.", dtype=dtype)
     return dtype
+
+
+def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
+    """The part of a task that reads the value ``ref``, which becomes an input, on the way to the outputs.
+    Raises PlanError where nothing is left to do."""
+    graph = task.graph
+    nodes = {node.name: node for node in graph.nodes}
+    names: set[str] = set()
+    read: set[str] = set()
+    waiting = list(graph.outputs)
+    while waiting:
+        value = waiting.pop()
+        if value == ref or value.name not in nodes:
+            read.add(value.name)
+        elif value.name not in names:
+            names.add(value.name)
+            waiting.extend(nodes[value.name].operands())
+    if not names:
+        raise PlanError("Nothing is computed behind the result.")
+    inputs = [operand for operand in graph.inputs if operand.kind is InputKind.SCALAR or operand.name in read]
+    kept: tuple[Node, ...] = tuple(node for node in graph.nodes if node.name in names)
+    part = Graph((*inputs, GraphInput(ref.name, graph.spec(ref))), kept, graph.outputs)
+    return evolve(task, graph=part)

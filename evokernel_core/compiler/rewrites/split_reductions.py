@@ -4,8 +4,8 @@ The first step reduces the innermost of the reduced dimensions, which gives many
 second reduces those. Means and variances of parts combine to those of the whole: the variance of the
 whole is the mean of the parts' variances and the variance of their means.
 
-Where the elements are read again with the result, as to normalise them, and L2 keeps a row until then, the
-reduction stays whole: one kernel whose cores share rows reads them once.
+Where the elements are read again with the result, as to normalise them, L2 keeps a row until then, and cores
+can share one, the reduction stays whole: one kernel whose cores share rows reads them once.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def _planned(
     all_cores = device.memory_bytes_us
     now = max(row * math.ceil(rows / device.parallel) / one_core, row * rows * again / all_cores)
     then = row * rows / all_cores + _LAUNCHES * device.launch_us
-    if now < 1.3 * then or (row <= device.l2_bytes // 2 and _is_read_again(writer, node, x)):
+    is_kept = device.shares_rows and row <= device.l2_bytes // 2
+    if now < 1.3 * then or (is_kept and _is_read_again(writer, node, x)):
         return None
     split: _Split | None = None
     short: _Split | None = None
@@ -129,10 +130,8 @@ def _planned(
             short = short or _Split(writer, x, outer, inner)
         if part >= _LEAST_PART and parts >= 2 * device.parallel:
             split = _Split(writer, x, outer, inner)
-            is_kept = (
-                passes == 1 or part * device.parallel <= device.l2_bytes // 2
-            )  # a part that is read again
-            if is_kept and math.ceil(parts / device.parallel) * device.parallel <= _UNEVEN * parts:
+            stays = passes == 1 or part * device.parallel <= device.l2_bytes // 2  # a part that is read again
+            if stays and math.ceil(parts / device.parallel) * device.parallel <= _UNEVEN * parts:
                 return split
     return split or _cut(writer, x, dims, rows) or short
 

@@ -331,6 +331,11 @@ class Chip:
         """The same of a launch of so many cube cores, each with its two vector cores."""
         return self.launch_of(3 * cubes)
 
+    @property
+    def shares_rows(self) -> bool:
+        """Cores meet at barriers."""
+        return True
+
     def cores_of(self, unit: str) -> int:
         cores = {"M": self.aic, "MTE1": self.aic, "FIX": self.aic, "V": self.aiv, "MTE3": self.aiv}
         return cores.get(unit, self.aic + self.aiv)

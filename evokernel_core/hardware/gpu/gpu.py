@@ -63,6 +63,11 @@ class Gpu:
         """Programs that run independently of each other, one a multiprocessor."""
         return self.multiprocessors
 
+    @property
+    def shares_rows(self) -> bool:
+        """Programs of a launch do not wait for each other."""
+        return False
+
     def cores_of(self, unit: str) -> int:
         """Every multiprocessor has each unit."""
         return self.multiprocessors

@@ -38,6 +38,7 @@ KERNEL_FILES = KernelFiles(
     workers=Sentence("cores"),
     judge="twin",
     is_present=Path("/dev/davinci_manager").exists,
+    has_timelines=True,
 )
 
 

@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.settings import ProposerName
+from evokernel_core.targets import files_of_device
 from evokernel_server.documents.workspace import Document, GeneratedCall, Tracked
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
@@ -235,7 +236,10 @@ def _for_evidence(document: Document, name: str) -> Iterator[types.CodeAction]:
     """What there is to look at of an installed kernel, and of a faster one that waits."""
     yield _command(_("Review {name}", name=name), names.REVIEW, document, name, "name")
     yield _command(_("List the variants of {name}", name=name), names.VARIANTS, document, name, "name")
-    yield _command(_("Show the timeline of {name}", name=name), names.TIMELINE, document, name, "name")
+    installed = document.installed.get(name)
+    files = files_of_device(installed.latency.chip) if installed is not None else None
+    if files is None or files.has_timelines:
+        yield _command(_("Show the timeline of {name}", name=name), names.TIMELINE, document, name, "name")
 
 
 def resolved(server: Host, action: types.CodeAction) -> types.CodeAction:

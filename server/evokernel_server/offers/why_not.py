@@ -33,7 +33,7 @@ HELP: Mapping[str, str] = {
     "no_gain": marked(
         "Kernels gain where several operations hand large tensors to each other: put more of them into one "
         "function, or note larger inputs if these are not the real sizes (docs/inputs.md). A verifier with "
-        "an NPU measures instead of modelling (setting verifierUrl, docs/verifier.md). The code actions of "
+        "a device measures instead of modelling (setting verifierUrl, docs/verifier.md). The code actions of "
         "kind refactor.rewrite write the kernel all the same."
     ),
     "vendor_leads": marked(

@@ -19,7 +19,7 @@ from evokernel_server.texts.translations import _, marked, told
 _AXES: Mapping[str, str] = {
     "dataflow": marked("data flow"),
     "reuse": marked("data are read again from"),
-    "split": marked("cores share out"),
+    "split": marked("work is split by"),
     "algorithm": marked("algorithm"),
     "overlap": marked("loads and stores beside the computation"),
     "stages": marked("kernels follow each other as"),
@@ -40,6 +40,8 @@ _SETTINGS: Mapping[str, str] = {
     "keep_columns": marked("columns are repeated once"),
     "online": marked("online sums in one pass"),
     "whole": marked("whole rows in the unified buffer"),
+    "warps": marked("warps of a program"),
+    "looped": marked("rows in several steps"),
     "stagger": marked("cores start at different places"),
 }
 _MOST_CHANGES = 12

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from attrs import evolve
 
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.domain.errors import VerifierUnavailable
+from evokernel_core.domain.errors import CompilerMissing, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.targets import author_for
+from evokernel_core.targets.triton.backends import interpreter_child
 from evokernel_core.targets.triton.backends.interpreted.memory import POISONS
 from evokernel_core.targets.triton.backends.interpreter import InterpreterBackend
 from evokernel_core.targets.triton.backends.interpreter_rules import RULES
@@ -24,6 +29,7 @@ from evokernel_core.twin.build import CandidateError
 from evokernel_core.verifier.base import Case, Execution, RunStatus, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes
 from evokernel_core.verifier.local import LocalVerifier
+from evokernel_core.verifier.sandbox import Level
 from tests import warm
 from tests.targets.triton.written import (
     PRODUCT,
@@ -275,9 +281,52 @@ def test_a_hang_ends_and_the_next_candidate_runs(tmp_path: Path) -> None:
 def test_a_kernel_that_takes_too_much_memory_is_told_so(tmp_path: Path) -> None:
     backend = InterpreterBackend(author_for("nvidia_h200", "triton"), address_space=1 << 30)
     wide = "wide = tl.zeros([1024, 1024], tl.float64)\n"
-    grown = "".join(f"    w{number} = wide + {number}.0\n" for number in range(150))
+    grown = "".join(f"    w{number} = wide + {number}.0\n" for number in range(250))
     execution = _ran(backend, total_like(), _shifted((STORE, f"{wide}{grown}    {STORE}")), tmp_path)
     assert execution.status is RunStatus.MEMORY and "memory" in execution.message
+
+
+def test_a_process_that_is_killed_is_no_verdict_on_the_next_case(
+    backend: InterpreterBackend, tmp_path: Path
+) -> None:
+    built = backend.build(total_like(), _shifted())
+    case = _case(total_like(), total_like().sizes, tmp_path)
+    assert backend.execute(built, case).status is RunStatus.OK
+    (child,) = _children()
+    os.kill(child, signal.SIGKILL)
+    assert backend.execute(built, case).status is RunStatus.CRASH
+    assert backend.execute(built, case).status is RunStatus.OK
+
+
+def test_the_process_ends_with_its_backend(tmp_path: Path) -> None:
+    backend = InterpreterBackend(author_for("nvidia_h200", "triton"))
+    before = _children()
+    assert _ran(backend, total_like(), _shifted(), tmp_path).status is RunStatus.OK
+    assert len(_children() - before) == 1
+    del backend
+    gc.collect()
+    assert _children() <= before
+
+
+def _children() -> set[int]:
+    """The interpreting processes that this one started and that run."""
+    return {
+        child.pid
+        for child in psutil.Process().children()
+        if "interpreted" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE
+    }
+
+
+def test_a_machine_without_a_compiler_limits_the_process_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_compiler() -> None:
+        raise CompilerMissing("There is none.")
+
+    monkeypatch.setattr(interpreter_child, "prepare", no_compiler)
+    backend = InterpreterBackend(author_for("nvidia_h200", "triton"))
+    assert backend.confinement == Level.LIMITS
+    assert _ran(backend, total_like(), _shifted(), tmp_path).status is RunStatus.OK
 
 
 def test_sizes_are_declined(backend: InterpreterBackend, tmp_path: Path) -> None:

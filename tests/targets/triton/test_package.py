@@ -17,6 +17,7 @@ from evokernel_server.documents.packages import files_to_read
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.cli import verify
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import PackageChanged, UsageError
 from evokernel_core.domain.kernel import KernelSource
@@ -499,6 +500,8 @@ def test_a_package_holds_kernels_of_both_targets(tmp_path: Path) -> None:
         assert [also["target"] for also in manifest["also"]] == [first.target]
         assert read_package(folder, target=first.target)[1] == first
         assert {*first.files, *second.files} < set(files_to_read(folder))
+        judged = [verify._package(folder, target, changed=False)[1] for target in ("", first.target)]
+        assert judged == [second, first]
         texts = {path.name: path.read_text() for path in folder.iterdir()}
         assert {*ascendc.files, *triton.files, "op_torch.cpp", "host.py"} < texts.keys()
         assert (

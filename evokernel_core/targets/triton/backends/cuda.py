@@ -98,7 +98,9 @@ class CudaBackend:
             taken = [call for call in calls if _takes(built, call[0])]
             self._compiler.compiled(built, [operands_of(built.task, built.record, *call) for call in taken])
 
-    def execute_in_turn(self, built: BuiltTriton, cases: Sequence[Case]) -> tuple[Execution, ...]:
+    def execute_in_turn(
+        self, built: BuiltTriton, cases: Sequence[Case], probes: Sequence[tuple[int, ...]] = ()
+    ) -> tuple[Execution, ...]:
         """Runs cases that are compiled at once, up to the first that fails."""
         self.compile_ahead(built, [(case.sizes, case.scalars) for case in cases])
         done: list[Execution] = []

@@ -7,12 +7,11 @@ back through a pipe. What is checked of memory stands in ``interpreted/memory.py
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import PlanError, UsageError
@@ -22,11 +21,17 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.hardware.roofline import moved_us
-from evokernel_core.targets.triton.backends.interpreter_case import Call, call_of, dtypes_of, unknown_dtypes
+from evokernel_core.targets.triton.backends.interpreter_candidate import CandidateProcess
+from evokernel_core.targets.triton.backends.interpreter_case import (
+    Call,
+    call_of,
+    decisions,
+    dtypes_of,
+    unknown_dtypes,
+)
 from evokernel_core.targets.triton.backends.interpreter_child import (
     Answer,
     Gone,
-    InterpretingProcess,
     Late,
     confinement,
     triton_version,
@@ -47,8 +52,6 @@ COPIES = 10
 ROOM = 64 * 1024**2
 """Bytes of tensors that a process has addresses for at least, so that it serves most cases of a candidate."""
 WALL_S = 60.0
-IDLE_S = 20.0
-"""How long a process waits for the next case of its candidate."""
 PROGRAMS_PER_S = 1_000
 BYTES_PER_S = 1e6
 PRODUCTS_PER_S = 2e7
@@ -59,11 +62,14 @@ SAMPLE = 24
 
 @frozen
 class Interpreted:
-    """A kernel whose text and record were read."""
+    """A kernel whose text and record were read. ``is_own``: the text is what the author writes for the
+    strategy. ``counted``: what cases that ran came to, by their sizes."""
 
     task: KernelTask
     source: KernelSource
     record: LaunchRecord
+    is_own: bool
+    counted: dict[tuple[int, ...], Estimate] = field(factory=dict, eq=False)
 
 
 class InterpreterBackend:
@@ -86,7 +92,7 @@ class InterpreterBackend:
         self._python = python or sys.executable
         self.name = f"triton interpreter {triton_version(self._python)}"
         self._wall_s, self._address_space = wall_s, address_space
-        self._process = _Process(self._python)
+        self._process = CandidateProcess(self._python)
         weakref.finalize(self, self._process.close)
 
     @property
@@ -110,7 +116,8 @@ class InterpreterBackend:
             raise CandidateError("launch", "{file}: {why}", file=LAUNCH, why=error) from error
         if unknown:
             raise CandidateError("dtype", "Triton has no {dtypes}.", dtypes=", ".join(unknown))
-        return Interpreted(task, source, record)
+        self._process.begin(source, self._addresses(0))
+        return Interpreted(task, source, record, self._is_own(task, source))
 
     def execute(self, built: Interpreted, case: Case) -> Execution:
         """Runs a case with the rules of memory."""
@@ -130,17 +137,34 @@ class InterpreterBackend:
                 return Execution(RunStatus.ERROR, Sentence("The outputs have other sizes than the task's."))
             for path, blob in zip(case.outputs, answer.blobs, strict=True):
                 path.write_bytes(blob)
+            return evolve(execution, tiling=words, us=self._witnessed_us(built, call, head, answer))
         return evolve(execution, tiling=words)
 
-    def execute_in_turn(self, built: Interpreted, cases: Sequence[Case]) -> tuple[Execution, ...]:
-        """Runs cases in the same process up to the first that fails; so does ``execute``, one call each."""
+    def _witnessed_us(self, built: Interpreted, call: Call, head: dict[str, Any], answer: Answer) -> float:
+        """Of a text that is not ours, at other sizes than the file's: what it did for each element there is
+        held against what it does at full size."""
+        estimate = self._estimate(built, call, head, answer)
+        built.counted[tuple(call.sizes.values())] = estimate
+        return 0.0 if built.is_own or call.sizes == built.task.sizes else estimate.us
+
+    def execute_in_turn(
+        self, built: Interpreted, cases: Sequence[Case], probes: Sequence[tuple[int, ...]] = ()
+    ) -> tuple[Execution, ...]:
+        """Runs cases in the same process up to the first that fails; so does ``execute``, one call each. Host
+        code is the launch record, which is read here."""
         executions: list[Execution] = []
         for case in cases:
             executions.append(self.execute(built, case))
             last = executions[-1]
             if last.hazards or last.status not in (RunStatus.OK, RunStatus.DECLINED):
-                break
+                return tuple(executions)
+        if probes and executions:
+            executions[-1] = evolve(executions[-1], probed=decisions(built.record, probes))
         return tuple(executions)
+
+    def _addresses(self, nbytes: int) -> int:
+        """Bytes of addresses for tensors of so many bytes."""
+        return self._address_space + COPIES * max(nbytes, ROOM)
 
     def _limit_s(self, call: Call, case: Case) -> float:
         work_s = call.programs() / PROGRAMS_PER_S + case.products / PRODUCTS_PER_S
@@ -152,9 +176,7 @@ class InterpreterBackend:
     ) -> tuple[Execution, Answer | None]:
         """What came of a frame, with the answer where there was one."""
         try:
-            answer = self._process.ask(
-                built.source, head, blobs, wall_s, self._address_space + COPIES * nbytes
-            )
+            answer = self._process.ask(built.source, head, blobs, wall_s, self._addresses(nbytes))
         except Late:
             message = Sentence("The kernel did not end within {seconds} s.", seconds=f"{wall_s:.0f}")
             return Execution(RunStatus.TIMEOUT, message, seconds=wall_s), None
@@ -180,24 +202,29 @@ class InterpreterBackend:
             estimate = self._counted(built, call, request)
         except UsageError as error:
             raise CandidateError("launch", "{file}: {why}", file=LAUNCH, why=error) from error
-        own_us = self._own_us(built, call.sizes)
+        if built.is_own:
+            us = self._own_us(built, call.sizes)
+            return Timing(us, estimate.programs, estimate.pipes, estimate.bottleneck)
         least = moved_us(built.task, self._gpu) if call.sizes == built.task.sizes else 0.0
-        us = max(estimate.us, least) if own_us is None else own_us
-        return Timing(us, estimate.programs, estimate.pipes, estimate.bottleneck)
+        us = max(estimate.us, least)
+        return Timing(us, estimate.programs, estimate.pipes, estimate.bottleneck, work=estimate.work)
 
-    def _own_us(self, built: Interpreted, sizes: Mapping[str, int]) -> float | None:
-        """The author's estimate where the text is what it writes for the strategy, None elsewhere."""
-        task, source = built.task, built.source
+    def _is_own(self, task: KernelTask, source: KernelSource) -> bool:
         try:
-            if self.author.write(task, source.strategy).files != source.files:
-                return None
-            sized = evolve(task, symbols=tuple(evolve(s, size=sizes[s.name]) for s in task.symbols))
-            return self.author.estimate_us(sized, source.strategy)
+            return self.author.write(task, source.strategy).files == source.files
         except PlanError:
-            return None
+            return False
+
+    def _own_us(self, built: Interpreted, sizes: Mapping[str, int]) -> float:
+        """The author's estimate at other sizes."""
+        symbols = tuple(evolve(symbol, size=sizes[symbol.name]) for symbol in built.task.symbols)
+        return self.author.estimate_us(evolve(built.task, symbols=symbols), built.source.strategy)
 
     def _counted(self, built: Interpreted, call: Call, request: TimingRequest) -> Estimate:
-        """An estimate from some programs of each launch, on zeros and the indices that the request has."""
+        """An estimate from a case that ran at the sizes, else from some programs of each launch, on zeros and
+        the indices that the request has."""
+        if (known := built.counted.get(tuple(call.sizes.values()))) is not None:
+            return known
         indices = dict(request.indices)
         given = [name for place, name in enumerate(built.record.inputs) if place in indices]
         blobs = [indices[place] for place in sorted(indices)]
@@ -209,10 +236,13 @@ class InterpreterBackend:
             hazard = execution.hazards[0] if execution.hazards else None
             code = hazard.code if hazard else str(execution.status)
             raise CandidateError(code, "{what}", what=hazard.message if hazard else execution.message)
+        return self._estimate(built, call, head, answer)
+
+    def _estimate(self, built: Interpreted, call: Call, head: dict[str, Any], answer: Answer) -> Estimate:
         told = answer.head["counts"]
         grids = [launch.get("grid", (1, 1, 1)) for launch in head["launches"]]
         works = [counted(one, x * y * z) for one, (x, y, z) in zip(told, grids, strict=True)]
-        estimate = estimated(self._gpu, works, {**call.nbytes, **scratch})
+        estimate = estimated(self._gpu, works, {**call.nbytes, **call.scratch_bytes()})
         return (
             estimate.with_libraries(self._library_us(built, call)) if built.record.library_calls else estimate
         )
@@ -221,68 +251,6 @@ class InterpreterBackend:
         """Microseconds of what libraries compute: at most all products of the task, at the device's rate."""
         dtype = call.dtypes[built.record.inputs[0]]
         return self._gpu.product_us(total_products(built.task, call.sizes), dtype)
-
-
-class _Process:
-    """The process of the present candidate; another one's ends it, and so does idleness."""
-
-    def __init__(self, python: str) -> None:
-        self._python = python
-        self._child: InterpretingProcess | None = None
-        self._source = ""
-        self._address_space = 0
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-
-    def ask(
-        self,
-        source: KernelSource,
-        head: dict[str, Any],
-        blobs: Sequence[bytes],
-        wall_s: float,
-        address_space: int,
-    ) -> Answer:
-        """The answer of the process that holds the kernel; one with more addresses is started where they are
-        too few. Raises Late, Gone."""
-        with self._lock:
-            self._rest()
-            if self._child is None or self._source != source.source_id or self._address_space < address_space:
-                self._end()
-                self._child = InterpretingProcess(self._python, address_space)
-                self._source, self._address_space = source.source_id, address_space
-                loaded = self._asked({"kernel": source.files[KERNEL]}, (), WALL_S)
-                if loaded.head.get("status") != "ok":
-                    self._end()
-                    return loaded
-            answer = self._asked(head, blobs, wall_s)
-            self._timer = threading.Timer(IDLE_S, self.close)
-            self._timer.daemon = True
-            self._timer.start()
-            return answer
-
-    def _asked(self, head: dict[str, Any], blobs: Sequence[bytes], wall_s: float) -> Answer:
-        assert self._child is not None
-        try:
-            return self._child.ask(head, blobs, wall_s)
-        except (Late, Gone):
-            self._end()
-            raise
-
-    def close(self) -> None:
-        """Ends the process, if there is one."""
-        with self._lock:
-            self._rest()
-            self._end()
-
-    def _rest(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _end(self) -> None:
-        if self._child is not None:
-            self._child.close()
-        self._child = None
 
 
 def _told(head: Mapping[str, Any]) -> Execution:

@@ -6,14 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from attrs import field, frozen
 
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.triton.expressions import evaluate
 from evokernel_core.targets.triton.kernels.text import DTYPES
 from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, View, sizes_of
+
+_MOST_DECIDED = 8
+"""Launches whose numbers say what a record decides."""
+_WORD = 1 << 32
 
 
 @frozen
@@ -101,6 +108,27 @@ class Call:
         if word in self.record.scalars:
             return "number", float(self.scalars[self.record.scalars.index(word)])
         return "number", evaluate(word, self.sizes)
+
+
+def decisions(record: LaunchRecord, probes: Sequence[Sequence[int]]) -> npt.NDArray[np.uint32]:
+    """What a record chooses at some sizes, a row of words each: 0 where it declines or has no numbers, else
+    1, and the constants and grids of its first launches."""
+    stages = record.kernels[:_MOST_DECIDED]
+    count = 1 + sum(len(launch.constants) + 3 for launch in stages)
+    table = np.zeros((len(probes), count), np.uint32)
+    for row, probe in zip(table, probes, strict=True):
+        sizes = sizes_of(record, probe)
+        try:
+            if record.takes(sizes):
+                words = [
+                    number
+                    for launch in stages
+                    for number in (*launch.constants_at(sizes).values(), *launch.programs(sizes))
+                ]
+                row[:] = [1, *(word % _WORD for word in words)]
+        except UsageError:
+            row[:] = 0
+    return table
 
 
 def _tensor(name: str, dtype: str, elements: int, role: str, zeroed: bool, given: bool) -> dict[str, Any]:

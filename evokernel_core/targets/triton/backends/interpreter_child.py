@@ -20,7 +20,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import CompilerMissing, VerifierError, VerifierUnavailable
 from evokernel_core.targets.triton.backends.interpreted import frames
-from evokernel_core.twin.build import prepare
+from evokernel_core.twin.launcher import prepare_launcher
 from evokernel_core.verifier.confined import SYSTEM_FILES, interpreter_folders
 from evokernel_core.verifier.sandbox import Level, probe, sandbox_prefix
 
@@ -64,7 +64,7 @@ def triton_version(python: str) -> str:
 def confinement() -> Level:
     """How far this machine confines a candidate's process."""
     try:
-        return probe(prepare().launcher).level
+        return probe(prepare_launcher().launcher).level
     except CompilerMissing:
         return Level.LIMITS
 
@@ -73,11 +73,11 @@ def _command(python: str, address_space: int) -> tuple[str, ...]:
     """How the process is started: within a sandbox where this machine has a compiler to build one with."""
     program = (python, "-I", "-B", str(FOLDER))
     try:
-        twin = prepare()
+        built = prepare_launcher()
     except CompilerMissing:
         return (*program, str(address_space))
     read = (*interpreter_folders(python), FOLDER, *SYSTEM_FILES)
-    launcher, *sandbox = sandbox_prefix(twin, read, [], threads=True)
+    launcher, *sandbox = sandbox_prefix(built, read, [], threads=True)
     limits = ("--address-space", str(address_space), "--file-size", str(FILE_SIZE))
     return (launcher, *limits, "--cpu", str(PROCESSOR_S), *sandbox, *program)
 

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.twin.run import PipeWork
 
 _DTYPES = {"ieee": "vector", "tf32": "tf32", "tf32x3": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """The dtype whose products a device does as many of, by what was counted."""
@@ -16,14 +17,17 @@ _DTYPES = {"ieee": "vector", "tf32": "tf32", "tf32x3": "float32", "fp16": "float
 
 @frozen
 class Counted:
-    """What all programs of a launch do: bytes moved by tensor, multiply-adds by dtype, elements of
-    arithmetic, and of them exponentials and their kin."""
+    """What all programs of a launch do: bytes moved by tensor, and of outputs stored; multiply-adds by dtype,
+    elements of arithmetic, and of them exponentials and their kin. ``active``: the share of lanes that masks
+    let through."""
 
     programs: int
     moved: Mapping[str, float]
+    written: float
     products: Mapping[str, float]
     elements: float
     special: float
+    active: float = 1.0
 
 
 def counted(told: Mapping[str, Any], programs: int) -> Counted:
@@ -31,10 +35,12 @@ def counted(told: Mapping[str, Any], programs: int) -> Counted:
     share = programs / max(int(told["ran"]), 1)
     return Counted(
         programs,
-        {str(name): share * float(nbytes) for name, nbytes in told["tensors"].items()},
-        {str(name): share * float(count) for name, count in told["products"].items()},
-        share * float(told["elements"]),
-        share * float(told["special"]),
+        moved={str(name): share * float(nbytes) for name, nbytes in told["tensors"].items()},
+        written=share * float(told["written"]),
+        products={str(name): share * float(count) for name, count in told["products"].items()},
+        elements=share * float(told["elements"]),
+        special=share * float(told["special"]),
+        active=float(told["active"]) / max(float(told["lanes"]), 1.0),
     )
 
 
@@ -65,17 +71,19 @@ def _product_us(gpu: Gpu, name: str, multiply_adds: float) -> float:
 
 @frozen
 class Estimate:
-    """Microseconds of all launches, and of each resource in them."""
+    """Microseconds of all launches, and of each resource in them; ``work`` by the names that the latency gate
+    looks for."""
 
     us: float
     pipes: tuple[tuple[str, float], ...]
     programs: int
+    work: tuple[tuple[str, PipeWork], ...] = ()
 
     def with_libraries(self, us: float) -> Estimate:
         """The same with the products that libraries compute beside the launches."""
         pipes = dict(self.pipes)
         pipes["products"] += us
-        return Estimate(self.us + us, tuple(pipes.items()), self.programs)
+        return Estimate(self.us + us, tuple(pipes.items()), self.programs)  # nobody counted what they do
 
     @property
     def bottleneck(self) -> Sentence:
@@ -96,4 +104,24 @@ def estimated(gpu: Gpu, works: Sequence[Counted], nbytes: Mapping[str, int]) -> 
     parts = [launch_us(gpu, work, nbytes) for work in works]
     pipes = {name: sum(part[name] for part in parts) for name in ("memory", "products", "vector")}
     us = sum(gpu.launch_us + max(part.values()) for part in parts)
-    return Estimate(us, tuple(pipes.items()), max(work.programs for work in works))
+    return Estimate(us, tuple(pipes.items()), max(work.programs for work in works), _work(gpu, works, parts))
+
+
+def _work(
+    gpu: Gpu, works: Sequence[Counted], parts: Sequence[Mapping[str, float]]
+) -> tuple[tuple[str, PipeWork], ...]:
+    """Of all multiprocessors, without the lanes that masks leave out: those of a last tile are no work that a
+    larger size would have too."""
+    stored = sum(work.written for work in works)
+    loaded = sum(sum(work.moved.values()) for work in works) - stored
+    useful = [(work.active, part) for work, part in zip(works, parts, strict=True)]
+    matrix, vector = (
+        gpu.multiprocessors * sum(active * part[name] for active, part in useful)
+        for name in ("products", "vector")
+    )
+    return (
+        ("MTE2", PipeWork(nbytes=int(loaded))),
+        ("MTE3", PipeWork(nbytes=round(stored))),
+        ("V", PipeWork(us=vector)),
+        ("M", PipeWork(us=matrix)),
+    )

@@ -8,41 +8,19 @@ from __future__ import annotations
 
 import re
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, plan_matrix
 from evokernel_core.compiler.lowering.values import Value, needed
+from evokernel_core.compiler.problems.reading import behind
 from evokernel_core.compiler.shapes.sizes import ONE, Extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, factor, masked
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
-
-
-def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
-    """The part of a task that reads the value ``ref``, which becomes an input, on the way to the outputs.
-    Raises PlanError where nothing is left to do."""
-    graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    names: set[str] = set()
-    read: set[str] = set()
-    waiting = list(graph.outputs)
-    while waiting:
-        value = waiting.pop()
-        if value == ref or value.name not in nodes:
-            read.add(value.name)
-        elif value.name not in names:
-            names.add(value.name)
-            waiting.extend(nodes[value.name].operands())
-    if not names:
-        raise PlanError("Nothing is computed behind the result.")
-    inputs = [operand for operand in graph.inputs if operand.kind is InputKind.SCALAR or operand.name in read]
-    kept: tuple[Node, ...] = tuple(node for node in graph.nodes if node.name in names)
-    part = Graph((*inputs, GraphInput(ref.name, graph.spec(ref))), kept, graph.outputs)
-    return evolve(task, graph=part)
 
 
 @frozen

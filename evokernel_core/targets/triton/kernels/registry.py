@@ -6,6 +6,7 @@ from evokernel_core.compiler.family import Family
 from evokernel_core.targets.triton.kernels.argmax import argmax_family
 from evokernel_core.targets.triton.kernels.attention import attention_family
 from evokernel_core.targets.triton.kernels.convolution import convolution_family
+from evokernel_core.targets.triton.kernels.embedding_bag import embedding_bag_family
 from evokernel_core.targets.triton.kernels.fused.fused_family import FusedFamily
 from evokernel_core.targets.triton.kernels.gather import gather_family
 from evokernel_core.targets.triton.kernels.layout import layout_family
@@ -29,5 +30,6 @@ FAMILIES: tuple[Family, ...] = (
     gather_family.FAMILY,
     scan_family.FAMILY,
     scatter_family.FAMILY,
+    embedding_bag_family.FAMILY,
 )
 """A library's operation before ours: it declines where ours is estimated to be as fast."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.lowering.plan import Plan
+from evokernel_core.compiler.problems.reading import behind
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.hardware.ascend.chip import Chip
@@ -28,31 +29,6 @@ _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _WIDEST_BLOCK = 32
 """Elements of a block in the narrowest type."""
-
-
-def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
-    """The part of a task that reads the value ``ref``, which becomes an input, on the way to the outputs.
-
-    Raises PlanError where nothing is left to do.
-    """
-    graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    names: set[str] = set()
-    read: set[str] = set()
-    waiting = list(graph.outputs)
-    while waiting:
-        item = waiting.pop()
-        if item == ref or item.name not in nodes:
-            read.add(item.name)
-        elif item.name not in names:
-            names.add(item.name)
-            waiting.extend(nodes[item.name].operands())
-    if not names:
-        raise PlanError("Nothing is computed behind the result.")
-    inputs = [operand for operand in graph.inputs if operand.kind is InputKind.SCALAR or operand.name in read]
-    kept: tuple[Node, ...] = tuple(node for node in graph.nodes if node.name in names)
-    part = Graph((*inputs, GraphInput(ref.name, graph.spec(ref))), kept, graph.outputs)
-    return evolve(task, graph=part)
 
 
 def read_epilogue(

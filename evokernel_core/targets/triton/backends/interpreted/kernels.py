@@ -64,9 +64,9 @@ class JitFunctions:
         exec(code, names)
         self._functions = {node.name: names[node.name] for node in kept if isinstance(node, ast.FunctionDef)}
 
-    def new_memory(self) -> CallMemory:
+    def new_memory(self, *, only_counts: bool = False) -> CallMemory:
         """An empty memory, which launches from here on use."""
-        self.memory = self._builder.memory = CallMemory(line_now)
+        self.memory = self._builder.memory = CallMemory(line_now, only_counts=only_counts)
         return self.memory
 
     def launch(

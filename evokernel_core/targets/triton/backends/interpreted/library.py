@@ -34,8 +34,8 @@ def call(memory: CallMemory, tensors: list[CallTensor], stage: dict[str, Any]) -
     for argument in stage["arguments"]:
         if argument[0] == "tensor":
             tensor = tensors[argument[1]]
-            memory.counts.moved(tensor.name, int(np.prod(argument[2])) * tensor.data.itemsize)
-    memory.counts.moved(result.name, made.numel() * result.data.itemsize)
+            memory.counts.moved(tensor, int(np.prod(argument[2])) * tensor.data.itemsize)
+    memory.counts.moved(result, made.numel() * result.data.itemsize)
 
 
 def _view(torch: Any, tensor: CallTensor, shape: list[int], strides: list[int]) -> Any:

@@ -8,6 +8,7 @@ promises.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,7 +53,7 @@ class CallTensor:
     def __init__(self, number: int, name: str, dtype: str, data: Array, role: str) -> None:
         self.name, self.dtype, self.data, self.role = name, dtype, data, role
         self.base = ((number + 1) << _REGION) + _MIDDLE
-        self.written = np.zeros(data.size, bool) if role == "output" else None
+        self.written: Array | None = None
         self.writer: Array | None = None
         self.reader: Array | None = None
 
@@ -68,17 +69,23 @@ class CallTensor:
 
 
 class Counts:
-    """What programs did: bytes that they loaded and stored by tensor, multiply-adds by dtype, elements of
-    arithmetic, and of them those of exponentials and their kin."""
+    """What programs did: bytes that they loaded and stored by tensor, of them those stored in outputs,
+    multiply-adds by dtype, elements of arithmetic, and of them those of exponentials and their kin; lanes of
+    loads and stores, and of them those that a mask let through."""
 
     def __init__(self) -> None:
-        self.elements = self.special = 0
+        self.elements = self.special = self.written = self.lanes = self.active = 0
         self.products: dict[str, int] = {}
         self.tensors: dict[str, int] = {}
 
-    def moved(self, tensor: str, nbytes: int) -> None:
+    def moved(self, tensor: CallTensor, nbytes: int) -> None:
         """Bytes of a tensor that are loaded or stored."""
-        self.tensors[tensor] = self.tensors.get(tensor, 0) + nbytes
+        self.tensors[tensor.name] = self.tensors.get(tensor.name, 0) + nbytes
+
+    def asked(self, lanes: int, active: int) -> None:
+        """Lanes of a load or a store."""
+        self.lanes += lanes
+        self.active += active
 
     def data(self) -> dict[str, Any]:
         return {**vars(self), "products": dict(self.products), "tensors": dict(self.tensors)}
@@ -89,10 +96,10 @@ class Counts:
 
 class CallMemory:
     """All tensors of a call. ``programs`` are those that run now, from 0; ``line`` says where in the kernel
-    they are."""
+    they are. With ``only_counts`` nobody looks for programs that meet."""
 
-    def __init__(self, line: Callable[[], int]) -> None:
-        self._line = line
+    def __init__(self, line: Callable[[], int], *, only_counts: bool = False) -> None:
+        self._line, self._only_counts = line, only_counts
         self._tensors: list[CallTensor] = []
         self._undo: list[Callable[[], None]] = []
         self._hazards: dict[tuple[str, int, str], dict[str, Any]] = {}
@@ -104,6 +111,8 @@ class CallMemory:
     def add(self, name: str, dtype: str, data: Array, role: str) -> CallTensor:
         """A tensor of ``role`` input, output or scratch over a flat array of its storage."""
         tensor = CallTensor(len(self._tensors), name, dtype, data, role)
+        if role == "output" and not self._only_counts:
+            tensor.written = np.zeros(data.size, bool)
         self._tensors.append(tensor)
         return tensor
 
@@ -132,6 +141,7 @@ class CallMemory:
         may use. ``mask`` has as many dimensions as ``address``."""
         shape = np.broadcast_shapes(address.shape, () if mask is None else mask.shape)
         inside = None if mask is None or mask.all() else np.broadcast_to(mask, shape)
+        self.counts.asked(math.prod(shape) * (len(self.programs) if shape[0] == 1 else 1), 0)
         if inside is not None and not inside.any():
             return np.full(shape, _garbage(np.dtype(dtype)), dtype)
         address = np.broadcast_to(address, shape)
@@ -155,6 +165,7 @@ class CallMemory:
             (count, *address.shape[1:]), values.shape, () if mask is None else mask.shape
         )
         inside = None if mask is None or mask.all() else np.broadcast_to(mask, shape)
+        self.counts.asked(math.prod(shape), 0)
         if inside is not None and not inside.any():
             return
         address, values = np.broadcast_to(address, shape), np.broadcast_to(values, shape)
@@ -225,7 +236,8 @@ class CallMemory:
         data[where] = values
         if written is not None:
             written[where] = True
-        self.counts.moved(tensor.name, where.size * data.itemsize)
+        self.counts.moved(tensor, where.size * data.itemsize)
+        self.counts.written += where.size * data.itemsize if tensor.role == "output" else 0
 
     def _tensors_of(
         self, address: Array, inside: Array | None, verb: str
@@ -233,11 +245,11 @@ class CallMemory:
         """The tensors that lanes point into, each with its lanes; None stands for all of them."""
         numbers = (address >> np.uint64(_REGION)).astype(np.int64) - 1
         used = numbers if inside is None else numbers[inside]
-        for number in np.unique(used):
+        low, high = (int(used.min()), int(used.max())) if used.size else (0, -1)
+        for number in [low] if low == high else np.unique(used):
             if not 0 <= number < len(self._tensors):
                 raise Broken("no-tensor", verb=verb)
-            is_only = used.size and (used == number).all()
-            if is_only:
+            if low == high:
                 yield self._tensors[number], inside
             else:
                 yield self._tensors[number], (numbers == number) & (True if inside is None else inside)
@@ -272,8 +284,9 @@ class CallMemory:
 
     def _loaded(self, tensor: CallTensor, where: Array, chosen: Array | None, shape: tuple[int, ...]) -> None:
         several = len(self.programs) if shape[0] == 1 else 1
-        self.counts.moved(tensor.name, where.size * tensor.data.itemsize * several)
-        if tensor.role == "input":
+        self.counts.moved(tensor, where.size * tensor.data.itemsize * several)
+        self.counts.asked(0, where.size * several)
+        if tensor.role == "input" or self._only_counts:
             return
         writer, reader = tensor.shadows()
         me = np.full(where.size, _SEVERAL, np.int32) if several > 1 else self._lanes(chosen, shape)
@@ -286,6 +299,9 @@ class CallMemory:
         self._race(tensor, where, (stored != 0) & (stored != me))
 
     def _stored(self, tensor: CallTensor, where: Array, me: Array) -> None:
+        self.counts.asked(0, where.size)
+        if self._only_counts:
+            return
         writer, reader = tensor.shadows()
         before = writer[where]
         self._undo.append(lambda: writer.__setitem__(where, before))
@@ -299,13 +315,17 @@ class CallMemory:
     def _changed(self, tensor: CallTensor, where: Array, me: Array) -> None:
         """As ``_stored`` for atomic operations, which may meet each other."""
         self.has_float_atomics |= tensor.dtype.startswith(("float", "bfloat"))
+        self.counts.moved(tensor, where.size * tensor.data.itemsize)
+        self.counts.written += where.size * tensor.data.itemsize if tensor.role == "output" else 0
+        self.counts.asked(where.size, where.size)
+        if self._only_counts:
+            return
         writer, reader = tensor.shadows()
         before, loaded = writer[where], reader[where]
         self._undo.append(lambda: writer.__setitem__(where, before))
         writer[where] = _ATOMIC
         others = (before != 0) & (before != me) & (before != _ATOMIC)
         self._race(tensor, where, others | ((loaded != 0) & (loaded != me)))
-        self.counts.moved(tensor.name, where.size * tensor.data.itemsize)
         if tensor.written is not None:
             tensor.written[where] = True
 

@@ -9,6 +9,7 @@ from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.lowering.values import Domain, Value
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels.fused.accumulating import count
 from evokernel_core.targets.triton.kernels.fused.fused_schedule import TileSchedule
 
 _SPECIAL = frozenset({"exp", "ln", "sqrt", "div"})
@@ -51,11 +52,7 @@ def passes_of(plan: Plan, schedule: TileSchedule) -> int:
     """How often the points are gone over."""
     if not schedule.looped or not plan.reductions:
         return 1
-    depth: dict[int, int] = {}
-    for value in plan.values():
-        below = max((depth[operand.index] for operand in value.values()), default=0)
-        depth[value.index] = below + value.op.startswith("reduce_")
-    return max(depth.values()) + any(output.domain is Domain.FULL for output in plan.outputs)
+    return count(plan)
 
 
 def _memory_us(plan: Plan, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:

@@ -16,6 +16,7 @@ from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Value, needed
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, product
 from evokernel_core.targets.triton.kernels.function import expression
+from evokernel_core.targets.triton.kernels.fused.accumulating import Pair, passes
 from evokernel_core.targets.triton.kernels.fused.fused_schedule import MOST_TILE, TileSchedule
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
@@ -354,11 +355,9 @@ class _Printer:
 
     def _passes(self) -> Iterator[str]:
         """A loop for each level of reductions, and one for outputs of every point."""
-        levels = _levels(self.plan)
-        for level in range(1, max(levels.values()) + 1):
-            reductions = [value for value in self.plan.reductions if levels[value.index] == level]
-            yield from self._outside(reductions)
-            yield from self._accumulated(reductions)
+        for alone, pairs in passes(self.plan):
+            yield from self._outside([*alone, *(pair.first for pair in pairs)])
+            yield from self._accumulated(alone, pairs)
         one_a_row = [one for one in self.plan.outputs if one.domain is not Domain.FULL]
         yield from self._statements(self._results(one_a_row))
         yield from self._stores(one_a_row)
@@ -376,22 +375,20 @@ class _Printer:
             if not value.op.startswith("reduce_"):
                 yield self.say.line(value)
 
-    def _accumulated(self, reductions: list[Value]) -> Iterator[str]:
-        kinds = [value.op.removeprefix("reduce_") for value in reductions]
-        sums = [
-            self.say.reserve(f"{value.origin or kind}_so_far")
-            for value, kind in zip(reductions, kinds, strict=True)
-        ]
-        for name, kind in zip(sums, kinds, strict=True):
-            yield f"{name} = tl.full({self.shape}, {_NEUTRAL[kind]}, tl.float32)"
+    def _accumulated(self, alone: list[Value], pairs: list[Pair]) -> Iterator[str]:
+        """A loop over the steps, what stands before it, and the reductions that come of it."""
+        kept = [_Kept(self, value) for value in alone]
+        both = [_Rescaled(self, pair) if pair.mean is None else _Moments(self, pair) for pair in pairs]
+        for one in (*kept, *both):
+            yield from one.before()
         before = dict(self.say.names)
-        lines = self._in_loop([operand for value in reductions for operand in value.values()])
-        for name, kind, value in zip(sums, kinds, reductions, strict=True):
-            lines.append(f"{name} = {_STEP[kind].format(name, self._within(value))}")
+        roots = [value.args[0] for value in (*alone, *(pair.first for pair in pairs))]
+        lines = self._in_loop([operand for operand in roots if isinstance(operand, Value)])
+        lines += [line for one in (*kept, *both) for line in one.step()]
         yield from self._loop(lines)
         self.say.names = before
-        for name, value in zip(sums, reductions, strict=True):
-            yield from self._reduced(value, name)
+        for one in (*kept, *both):
+            yield from one.behind()
 
     def _in_loop(self, roots: Iterable[Value]) -> list[str]:
         known = self.say.names
@@ -425,13 +422,85 @@ class _Printer:
         return f"tl.store({pointer}, {word}{mask})"
 
 
-def _levels(plan: Plan) -> dict[int, int]:
-    """How many reductions lie one in another, up to each value."""
-    levels: dict[int, int] = {}
-    for value in plan.values():
-        below = max((levels[operand.index] for operand in value.values()), default=0)
-        levels[value.index] = below + value.op.startswith("reduce_")
-    return levels
+class _Kept:
+    """A reduction whose lanes are reduced behind the loop."""
+
+    def __init__(self, printer: _Printer, value: Value) -> None:
+        self.printer, self.value = printer, value
+        self.kind = value.op.removeprefix("reduce_")
+        self.name = printer.say.reserve(f"{value.origin or self.kind}_so_far")
+
+    def before(self) -> Iterator[str]:
+        yield f"{self.name} = tl.full({self.printer.shape}, {_NEUTRAL[self.kind]}, tl.float32)"
+
+    def step(self) -> Iterator[str]:
+        yield f"{self.name} = {_STEP[self.kind].format(self.name, self.printer._within(self.value))}"
+
+    def behind(self) -> Iterator[str]:
+        yield from self.printer._reduced(self.value, self.name)
+
+
+class _Rescaled:
+    """A maximum for each lane, and the sum of exponentials below it, which is rescaled as it grows."""
+
+    def __init__(self, printer: _Printer, pair: Pair) -> None:
+        self.printer, self.pair = printer, pair
+        reserve = printer.say.reserve
+        self.largest, self.total, self.now, self.larger = map(
+            reserve, ("largest_so_far", "sum_so_far", "now", "larger")
+        )
+
+    def before(self) -> Iterator[str]:
+        yield f'{self.largest} = tl.full({self.printer.shape}, float("-inf"), tl.float32)'
+        yield f"{self.total} = tl.zeros({self.printer.shape}, tl.float32)"
+
+    def step(self) -> Iterator[str]:
+        now, larger = self.now, self.larger
+        yield f"{now} = {self.printer._within(self.pair.first)}"
+        yield f"{larger} = tl.maximum({self.largest}, {now}, propagate_nan=tl.PropagateNan.ALL)"
+        # equal infinities have no difference
+        old = f"tl.where({self.largest} == {larger}, 1.0, tl.exp({self.largest} - {larger}))"
+        new = f"tl.where({now} == {larger}, 1.0, tl.exp({now} - {larger}))"
+        yield f"{self.total} = {self.total} * {old} + {new}"
+        yield f"{self.largest} = {larger}"
+
+    def behind(self) -> Iterator[str]:
+        printer = self.printer
+        yield from printer._reduced(self.pair.first, self.largest)
+        largest = printer.say.word(self.pair.first)
+        scaled = f"{self.total} * tl.exp({self.largest} - {largest})"
+        yield from printer._reduced(self.pair.second, scaled)
+
+
+class _Moments:
+    """How many values each lane has, their mean, and the sum of squares about it."""
+
+    def __init__(self, printer: _Printer, pair: Pair) -> None:
+        self.printer, self.pair = printer, pair
+        reserve = printer.say.reserve
+        self.count, self.mean, self.squares, self.apart = map(
+            reserve, ("count", "mean_so_far", "squares_so_far", "apart")
+        )
+
+    def before(self) -> Iterator[str]:
+        for name in (self.count, self.mean, self.squares):
+            yield f"{name} = tl.zeros({self.printer.shape}, tl.float32)"
+
+    def step(self) -> Iterator[str]:
+        inside, count, mean = self.printer._inside(), self.count, self.mean
+        word = self.printer.say.word(self.pair.first.args[0])
+        yield f"{count} = {count} + tl.where({inside}, 1.0, 0.0)"
+        yield f"{self.apart} = tl.where({inside}, {word} - {mean}, 0.0)"
+        yield f"{mean} = {mean} + {self.apart} / tl.maximum({count}, 1.0)"
+        yield f"{self.squares} = {self.squares} + {self.apart} * tl.where({inside}, {word} - {mean}, 0.0)"
+
+    def behind(self) -> Iterator[str]:
+        printer, pair = self.printer, self.pair
+        yield from printer._reduced(pair.first, f"{self.count} * {self.mean}")
+        assert pair.mean is not None
+        yield from printer._statements([pair.mean])
+        apart = f"({self.mean} - {printer.say.word(pair.mean)})"
+        yield from printer._reduced(pair.second, f"{self.squares} + {self.count} * {apart} * {apart}")
 
 
 def _both(masks: list[str]) -> str:
