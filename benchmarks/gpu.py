@@ -32,7 +32,7 @@ from benchmarks.measuring.gpu_table import merged, summary, table
 from benchmarks.measuring.problems import Problem, Setting, context, prepare, problems_of, start
 from benchmarks.measuring.room import Room
 from evokernel_core.domain.errors import VerifierUnavailable
-from evokernel_core.hardware.gpu.gpu import DEFAULT_GPU
+from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU
 from evokernel_core.targets.triton.backends.gpu_process import JudgeLost, JudgePool, JudgeProcess
 
 ROOT = Path(__file__).parents[1]

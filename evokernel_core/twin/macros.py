@@ -29,7 +29,7 @@ class Definition:
 
 
 @frozen
-class Cost:
+class MacroCost:
     """Operators of one use: the macro's own, and how many times those of each argument."""
 
     own: int
@@ -57,7 +57,7 @@ class Macros:
 
     known: Mapping[str, Sequence[Definition]]
     is_operator: IsOperator
-    _costs: dict[str, Cost] = field(init=False, factory=dict)
+    _costs: dict[str, MacroCost] = field(init=False, factory=dict)
     _open: set[str] = field(init=False, factory=set)
 
     def operators(self, tokens: Sequence[Token], index: int) -> int:
@@ -90,7 +90,7 @@ class Macros:
         except ValueError:
             return []
 
-    def _cost(self, name: str) -> Cost:
+    def _cost(self, name: str) -> MacroCost:
         """The most that any text of a macro costs."""
         if name not in self._costs:
             self._open.add(name)
@@ -98,14 +98,16 @@ class Macros:
             self._open.discard(name)
             count = max(len(cost.of) for cost in costs)
             padded = [(*cost.of, *[0] * (count - len(cost.of))) for cost in costs]
-            self._costs[name] = Cost(max(cost.own for cost in costs), tuple(map(max, *padded, padded[0])))
+            self._costs[name] = MacroCost(
+                max(cost.own for cost in costs), tuple(map(max, *padded, padded[0]))
+            )
         return self._costs[name]
 
-    def _cost_of(self, definition: Definition) -> Cost:
+    def _cost_of(self, definition: Definition) -> MacroCost:
         names = definition.parameters or ()
         own = self._weighed(definition.tokens, {})
         each = [self._weighed(definition.tokens, {name: 1}) - own for name in names]
-        return Cost(own, tuple(each))
+        return MacroCost(own, tuple(each))
 
     def _weighed(self, tokens: Sequence[Token], weights: Mapping[str, int]) -> int:
         """The operators of a text in which names stand for some."""

@@ -123,3 +123,12 @@ def sandbox_prefix(
         *(str(built.launcher), "--sandbox", *more, *open_files),
         *(*counted, *kept, *reads, *writes, "--"),
     )
+
+
+def compiler_prefix(
+    built: Twin | BuiltLauncher, read: Sequence[Path], write: Sequence[Path], *, quota: int, files: int
+) -> tuple[str, ...]:
+    """As ``sandbox_prefix``, for a program that has threads and starts programs of the folders it reads."""
+    prefix = sandbox_prefix(built, read, write, quota=quota, files=files)
+    place = prefix.index("--sandbox")
+    return (*prefix[:place], "--compiler-sandbox", *prefix[place + 1 :])

@@ -14,7 +14,7 @@ import torch
 
 from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
-from evokernel_core.capture.agent.eager.judge import Pair, difference, otherwise_in_memory
+from evokernel_core.capture.agent.eager.judge import CodeAndGraph, difference, otherwise_in_memory
 from evokernel_core.capture.agent.inputs.trials import Known
 from evokernel_core.capture.agent.loading import devices
 from evokernel_core.capture.agent.loading.imports import Imports
@@ -196,30 +196,30 @@ def test_code_that_does_not_end_is_stopped(
 NORMAL = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 
 
-def judged(code: torch.Tensor, graph: torch.Tensor, wide: Pair | None = None) -> str:
-    return str(difference(Pair(code, graph), lambda: wide))
+def judged(code: torch.Tensor, graph: torch.Tensor, wide: CodeAndGraph | None = None) -> str:
+    return str(difference(CodeAndGraph(code, graph), lambda: wide))
 
 
 def test_values_are_judged_by_what_stays_in_float64() -> None:
     near = NORMAL * (1 + 1e-5)
-    exact = Pair(NORMAL.double(), NORMAL.double())
+    exact = CodeAndGraph(NORMAL.double(), NORMAL.double())
     assert not judged(NORMAL, NORMAL.clone())
     assert judged(NORMAL, near, exact)  # far less exact than the code
     assert not judged(near, near * (1 + 3e-6), exact)
-    assert judged(NORMAL, near, Pair(NORMAL.double(), near.double()))
+    assert judged(NORMAL, near, CodeAndGraph(NORMAL.double(), near.double()))
     overflown = torch.tensor([math.inf, math.nan])
     finite = torch.tensor([1.0, 2.0])
-    assert not judged(finite, overflown, Pair(finite.double(), finite.double()))
-    assert judged(finite, overflown, Pair(finite.double(), overflown.double()))
+    assert not judged(finite, overflown, CodeAndGraph(finite.double(), finite.double()))
+    assert judged(finite, overflown, CodeAndGraph(finite.double(), overflown.double()))
 
 
 def test_what_overflows_on_the_way_is_judged_beside_the_largest_number() -> None:
     """As a norm of the least and the largest numbers, of which float64 leaves the rounding of the mean."""
     code, graph = torch.tensor([math.nan, math.nan]), torch.tensor([8.0, 0.0])
     zero, rounded = torch.tensor([8.0, 0.0]).double(), torch.tensor([8.0, -1.6e-17]).double()
-    assert not judged(code, graph, Pair(zero, rounded))
-    assert judged(code, graph, Pair(zero, torch.tensor([8.0, 1e-6]).double()))
-    assert judged(torch.tensor([8.0, 0.0]), torch.tensor([8.0, 1e-3]), Pair(zero, rounded + 1e-3))
+    assert not judged(code, graph, CodeAndGraph(zero, rounded))
+    assert judged(code, graph, CodeAndGraph(zero, torch.tensor([8.0, 1e-6]).double()))
+    assert judged(torch.tensor([8.0, 0.0]), torch.tensor([8.0, 1e-3]), CodeAndGraph(zero, rounded + 1e-3))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_what_overflows_on_the_way_is_judged_beside_the_largest_number() -> None
 )
 def test_all_but_rounding_is_exact(code: torch.Tensor, graph: torch.Tensor) -> None:
     assert judged(code, graph)
-    assert judged(code, graph, Pair(code.double(), graph.double()))
+    assert judged(code, graph, CodeAndGraph(code.double(), graph.double()))
     assert not judged(code, code.clone())
 
 
@@ -251,11 +251,11 @@ def test_the_order_in_memory_is_judged() -> None:
         (one[None].transpose(0, 1), one[:, None], False),
         (one[:0].t().contiguous().t(), one[:0], False),
     ):
-        assert bool(otherwise_in_memory(Pair(code, graph))) == differs
-        assert not difference(Pair(code, graph), lambda: None)
+        assert bool(otherwise_in_memory(CodeAndGraph(code, graph))) == differs
+        assert not difference(CodeAndGraph(code, graph), lambda: None)
 
 
 def test_zeros_of_sums_have_no_sign() -> None:
-    zeros = Pair(torch.tensor([0.0, 0.0]), torch.tensor([-0.0, 0.0]))
+    zeros = CodeAndGraph(torch.tensor([0.0, 0.0]), torch.tensor([-0.0, 0.0]))
     assert not difference(zeros, lambda: None, signed=False)
-    assert difference(Pair(zeros.code, torch.tensor([-0.0, 1.0])), lambda: None, signed=False)
+    assert difference(CodeAndGraph(zeros.code, torch.tensor([-0.0, 1.0])), lambda: None, signed=False)

@@ -93,7 +93,7 @@ def _solved(left: Sequence[Token], right: Sequence[Token], known: Mapping[str, i
     try:
         unknowns: list[str] = []
         with np.errstate(all="ignore"):
-            sides = [_Reader(side, known, sizes, unknowns).whole() for side in (left, right)]
+            sides = [_EquationReader(side, known, sizes, unknowns).whole() for side in (left, right)]
     except _Unclear:
         return
     holds = sizes[np.broadcast_to(sides[0] == sides[1], sizes.shape)]
@@ -102,7 +102,7 @@ def _solved(left: Sequence[Token], right: Sequence[Token], known: Mapping[str, i
 
 
 @define
-class _Reader:
+class _EquationReader:
     """Computes an expression; all names are one unknown, whose values are ``sizes``."""
 
     tokens: Sequence[Token]

@@ -33,7 +33,7 @@ from ..sentence import Sentence
 from . import draws
 from .draws import Given
 from .forked import Report, bounded
-from .judge import Pair, difference, otherwise_in_memory, unequal
+from .judge import CodeAndGraph, difference, otherwise_in_memory, unequal
 from .subject import Place, Subject
 
 _WIDE = {
@@ -345,7 +345,7 @@ class _Both:
             code, number = of_code[place[0]], place[1]
             if not isinstance(code, torch.Tensor):
                 continue
-            pair = Pair(code, self._given_by_call(of_graph, place))
+            pair = CodeAndGraph(code, self._given_by_call(of_graph, place))
             sentence = difference(pair, partial(self._exact, place), signed=self._signed)
             if sentence := sentence or (Sentence() if self._has_own_order else otherwise_in_memory(pair)):
                 return Sentence("result {number} is {what}", number=number + 1, what=sentence)
@@ -373,7 +373,7 @@ class _Both:
             elif update["output"] is None:
                 result = self._kept(after, before + update["step"])
             else:
-                pair = Pair(after, of_graph[update["output"]])
+                pair = CodeAndGraph(after, of_graph[update["output"]])
                 exact = partial(self._exact_input, index, update["output"])
                 result = difference(pair, exact, signed=self._signed)
             if result:
@@ -384,13 +384,15 @@ class _Both:
     def _kept(after: torch.Tensor, before: torch.Tensor) -> Sentence:
         if after.shape == before.shape and not bool(unequal(*map(_real, (after, before))).any()):
             return Sentence()
-        return difference(Pair(after, before), lambda: None) or Sentence("other values than the graph leaves")
+        return difference(CodeAndGraph(after, before), lambda: None) or Sentence(
+            "other values than the graph leaves"
+        )
 
-    def _exact(self, place: Place) -> Pair | None:
+    def _exact(self, place: Place) -> CodeAndGraph | None:
         both = self._both()
         return _pair(both[0][place[0]], self._given_by_call(both[1], place)) if both else None
 
-    def _exact_input(self, index: int, number: int) -> Pair | None:
+    def _exact_input(self, index: int, number: int) -> CodeAndGraph | None:
         both = self._both()
         return _pair(both[2].of_code[index], both[1][number]) if both else None
 
@@ -412,9 +414,9 @@ class _Both:
         return self._wide
 
 
-def _pair(code: Any, graph: Any) -> Pair | None:
+def _pair(code: Any, graph: Any) -> CodeAndGraph | None:
     both = isinstance(code, torch.Tensor) and isinstance(graph, torch.Tensor)
-    return Pair(code, graph) if both else None
+    return CodeAndGraph(code, graph) if both else None
 
 
 def _real(value: torch.Tensor) -> torch.Tensor:

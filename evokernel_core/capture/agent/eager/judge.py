@@ -28,18 +28,18 @@ _CLOSE = {torch.float16: 1e-2, torch.bfloat16: 1e-2, torch.float32: 1e-4, torch.
 
 
 @dataclass(frozen=True)
-class Pair:
+class CodeAndGraph:
     """One result: of the code, and of the graph."""
 
     code: torch.Tensor
     graph: torch.Tensor
 
 
-Wide = Callable[[], "Pair | None"]
+Wide = Callable[[], "CodeAndGraph | None"]
 """The same result in float64; None where one of the two cannot be computed so."""
 
 
-def difference(pair: Pair, wide: Wide, *, signed: bool = True) -> Sentence:
+def difference(pair: CodeAndGraph, wide: Wide, *, signed: bool = True) -> Sentence:
     """What differs, empty where nothing but rounding does. With ``signed`` no zero is the other zero."""
     code, graph = pair.code, pair.graph
     if code.dtype != graph.dtype:
@@ -52,7 +52,7 @@ def difference(pair: Pair, wide: Wide, *, signed: bool = True) -> Sentence:
         )
     if code.is_complex():
         return difference(
-            Pair(torch.view_as_real(code.resolve_conj()), torch.view_as_real(graph.resolve_conj())),
+            CodeAndGraph(torch.view_as_real(code.resolve_conj()), torch.view_as_real(graph.resolve_conj())),
             lambda: _parts(wide()),
             signed=signed,
         )
@@ -69,7 +69,7 @@ def difference(pair: Pair, wide: Wide, *, signed: bool = True) -> Sentence:
     return _first(pair, apart) if bool(apart.any()) else Sentence()
 
 
-def otherwise_in_memory(pair: Pair) -> Sentence:
+def otherwise_in_memory(pair: CodeAndGraph) -> Sentence:
     """What differs of how the code's result and that of the call lie in memory: the order of dimensions of
     more than one element, those that repeat one, and where in a larger tensor the elements of a part lie.
     Empty where nothing does."""
@@ -104,7 +104,7 @@ def unequal(one: torch.Tensor, other: torch.Tensor, units: float = 0.0) -> torch
     return ~same
 
 
-def _is_rounding(pair: Pair, exact: Pair) -> torch.Tensor:
+def _is_rounding(pair: CodeAndGraph, exact: CodeAndGraph) -> torch.Tensor:
     """The elements whose difference is gone in float64."""
     code, graph = exact.code.double(), exact.graph.double()
     same = ~unequal(code, graph)
@@ -130,12 +130,12 @@ def _lost(value: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     return (value.double() - exact).abs()
 
 
-def _are_finite(pair: Pair) -> torch.Tensor:
+def _are_finite(pair: CodeAndGraph) -> torch.Tensor:
     return pair.code.isfinite() & pair.graph.isfinite()
 
 
 def _is_as_exact(
-    pair: Pair, by_code: torch.Tensor, by_graph: torch.Tensor, exact: torch.Tensor
+    pair: CodeAndGraph, by_code: torch.Tensor, by_graph: torch.Tensor, exact: torch.Tensor
 ) -> torch.Tensor:
     """Whether the graph is as close to the exact results as the code is anywhere in the same row."""
     rows = by_code.nan_to_num(0.0, 0.0, 0.0)
@@ -145,7 +145,7 @@ def _is_as_exact(
     return by_graph <= _LOST * torch.maximum(most, unit)
 
 
-def _is_close(pair: Pair) -> torch.Tensor:
+def _is_close(pair: CodeAndGraph) -> torch.Tensor:
     limit = _CLOSE[pair.code.dtype]
     graph = pair.graph.double()
     scale = graph.abs().where(graph.isfinite(), graph.new_zeros(()))
@@ -154,13 +154,15 @@ def _is_close(pair: Pair) -> torch.Tensor:
     return _are_finite(pair) & (distance > 0) & (distance <= limit * most)  # no zero is the other one
 
 
-def _parts(pair: Pair | None) -> Pair | None:
+def _parts(pair: CodeAndGraph | None) -> CodeAndGraph | None:
     if pair is None or not (pair.code.is_complex() and pair.graph.is_complex()):
         return None
-    return Pair(torch.view_as_real(pair.code.resolve_conj()), torch.view_as_real(pair.graph.resolve_conj()))
+    return CodeAndGraph(
+        torch.view_as_real(pair.code.resolve_conj()), torch.view_as_real(pair.graph.resolve_conj())
+    )
 
 
-def _first(pair: Pair, apart: torch.Tensor) -> Sentence:
+def _first(pair: CodeAndGraph, apart: torch.Tensor) -> Sentence:
     place = apart.nonzero()[0].tolist()
     code, graph = (value[tuple(place)].item() for value in (pair.code, pair.graph))
     return Sentence(

@@ -16,7 +16,6 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.targets.triton.backends.compiled import CompiledLaunch
 from evokernel_core.targets.triton.backends.compiler import BuiltTriton, TritonCompiler, triton_version
-from evokernel_core.verifier.sandbox import Level
 
 
 @frozen
@@ -28,7 +27,11 @@ class CompileBackend:
     name: str
     latency_source: LatencySource = LatencySource.MODELLED
     samples: bool = False
-    confinement: str = str(Level.LIMITS)
+
+    @property
+    def confinement(self) -> str:
+        """How far the process that compiles is confined."""
+        return self.compiler.confinement
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltTriton:
         """As ``TritonCompiler.build``."""

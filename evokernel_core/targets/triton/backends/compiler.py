@@ -20,6 +20,12 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.backends.compile_sandbox import (
+    compile_command,
+    compile_environment,
+    compile_level,
+    limits,
+)
 from evokernel_core.targets.triton.backends.compiled import (
     CompiledCall,
     CompiledLaunch,
@@ -31,9 +37,8 @@ from evokernel_core.targets.triton.backends.compiled import (
 from evokernel_core.targets.triton.launch import LaunchRecord, read_launches
 from evokernel_core.targets.triton.source import KERNEL, LAUNCH
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.run import clean_environment, run_process
+from evokernel_core.twin.run import run_process
 
-CHILD = Path(__file__).parent / "child"
 WALL_SECONDS = 120.0
 """For all launches of a call; one takes 0.3 to 2 s, a product in many stages 10."""
 _LAUNCH_FIELDS = (
@@ -63,6 +68,11 @@ class TritonCompiler:
     def __init__(self, gpu: Gpu, python: str = "") -> None:
         """``python``: the person's interpreter, "" for the one that runs this."""
         self.gpu, self.python = gpu, python or sys.executable
+
+    @property
+    def confinement(self) -> str:
+        """How far the process that reads a candidate is confined on this machine."""
+        return str(compile_level(self.python))
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltTriton:
         """The kernel compiled at the task's own sizes. Raises CandidateError for a text that Triton refuses
@@ -106,17 +116,12 @@ class TritonCompiler:
             "threads_per_warp": self.gpu.threads_per_warp,
             "folder": str(built.path),
             "launches": launches,
+            "limits": limits(),
         }
         (built.path / "request.json").write_text(json.dumps(request))
         (built.path / "result.json").unlink(missing_ok=True)
-        command = [self.python, str(CHILD), "compile", str(built.path / "request.json")]
-        own = {
-            "TRITON_CACHE_DIR": str(built.path / "cache"),
-            "HOME": str(built.path),
-            "TMPDIR": str(built.path),
-            "CUDA_VISIBLE_DEVICES": "-1",  # the candidate's Python runs there, and reaches no device
-        }
-        finished = run_process(command, built.path, WALL_SECONDS, clean_environment() | own)
+        command = compile_command(self.python, built.path / "request.json")
+        finished = run_process(command, built.path, WALL_SECONDS, compile_environment(built.path))
         if finished.timed_out:
             raise CandidateError(
                 "compile-timeout", "Triton needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"

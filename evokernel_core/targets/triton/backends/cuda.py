@@ -37,7 +37,6 @@ from evokernel_core.targets.triton.backends.intervals import Ratio, ratio_of
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.run import TensorPart
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
-from evokernel_core.verifier.sandbox import Level
 
 WALL_SECONDS = 20.0
 """For a case of no size to speak of; what takes longer hangs."""
@@ -73,7 +72,6 @@ class CudaBackend:
 
     latency_source = LatencySource.MEASURED
     samples = True
-    confinement = str(Level.LIMITS)
 
     def __init__(self, author: KernelAuthor, compiler: TritonCompiler, pool: JudgePool) -> None:
         """Raises VerifierUnavailable where there is no device, or another than the author's."""
@@ -81,6 +79,11 @@ class CudaBackend:
         self._compiler, self._pool = compiler, pool
         self.conditions = pool.conditions()
         self.name = f"cuda {__version__} ({self.conditions['device']})"
+
+    @property
+    def confinement(self) -> str:
+        """How far the process that reads a candidate's Python is confined; no other reads it."""
+        return self._compiler.confinement
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltTriton:
         """The kernel compiled at the task's own sizes. Raises CandidateError, VerifierUnavailable."""
@@ -183,9 +186,8 @@ class CudaBackend:
         if max(answer["changed"]) > MOST_CHANGED:
             raise CandidateError(
                 "nondeterministic",
-                "{count} of {runs} timed runs had other results than the first on the same inputs.",
+                "{count} runs had other results than the first on the same inputs when the kernel was timed.",
                 count=max(answer["changed"]),
-                runs=runs,
             )
         readings = tuple(answer["readings"])
         return [

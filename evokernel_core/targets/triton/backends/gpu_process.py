@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evokernel_core.domain.errors import VerifierError, VerifierUnavailable
-from evokernel_core.targets.triton.backends.compiler import CHILD
+from evokernel_core.targets.triton.backends.compile_sandbox import CHILD
 
 START_SECONDS = 120.0
 """For torch's import and a context, on a machine whose disk is cold."""
@@ -60,7 +60,8 @@ class JudgeProcess:
                 self._hello = self._read(START_SECONDS)
             except JudgeLost as error:
                 raise VerifierUnavailable(
-                    "The process that judges on the GPU did not start: {said}", said=error.said
+                    "The process that judges on the GPU did not start: {said}",
+                    said=error.said or "it said nothing",
                 ) from error
         if "ready" not in self._hello:
             raise _missing(self._hello)

@@ -18,7 +18,8 @@ import importlib
 import importlib.util
 import json
 import os
-import sys
+import resource
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ class Specialiser:
         self._functions = _module(Path(request["file"]))
         self._folder = Path(request["folder"])
         self._known: dict[str, dict[str, Any]] = {}
+        _keep_files_in(self._folder)
+        tempfile.NamedTemporaryFile = _temporary  # type: ignore[assignment,misc]
 
     def compiled(self, launch: dict[str, Any]) -> dict[str, Any]:
         """One launch: its cubin's name, what a driver must know of it, and which arguments are left."""
@@ -105,6 +108,40 @@ class Specialiser:
         }
 
 
+def _keep_files_in(folder: Path) -> None:
+    """Triton writes what it makes on its way into this folder, and makes no folders of its own."""
+    cache: Any = importlib.import_module("triton.runtime.cache")
+    knobs: Any = importlib.import_module("triton.knobs")
+
+    class Flat(cache.CacheManager):  # type: ignore[misc]  # a class of Triton's
+        def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+            self._key = key[:16]
+
+        def get_file(self, filename: str) -> None:
+            """Nothing is used again."""
+
+        def get_group(self, filename: str) -> None:
+            """Nothing is used again."""
+
+        def put(self, data: object, filename: str, binary: bool = True) -> str:
+            path = folder / f"{self._key}-{filename}"
+            path.write_bytes(data if isinstance(data, bytes) else str(data).encode())
+            return str(path)
+
+        def put_group(self, filename: str, group: dict[str, str]) -> None:
+            """The files are enough."""
+
+    knobs.cache.manager_class = Flat
+
+
+def _temporary(mode: str = "w+b", *, suffix: str = "", delete: bool = True, **_: Any) -> Any:
+    """A file for Triton and its assembler, which ends with the folder. Python's own opens one so that it must
+    then set a flag of it, by a call that the sandbox refuses."""
+    descriptor, name = tempfile.mkstemp(suffix)
+    os.close(descriptor)
+    return Path(name).open(mode if "+" in mode else mode[0] + "+" + mode[1:])
+
+
 def _module(path: Path) -> Any:
     """The candidate's file as a module; Triton reads the functions' text from it."""
     spec = importlib.util.spec_from_file_location("candidate", path)
@@ -142,8 +179,20 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     return {"triton": version, "launches": launches}
 
 
+def _limit(limits: dict[str, int]) -> None:
+    """Before anything of the candidate is read; what a launcher has set lower stays."""
+    kinds = {"address_space": "RLIMIT_AS", "cpu_s": "RLIMIT_CPU", "file_size": "RLIMIT_FSIZE"}
+    for name, value in limits.items():
+        kind = getattr(resource, kinds[name])
+        hard = resource.getrlimit(kind)[1]
+        least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (least, least))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):  # not by sys.stdin, whose lock would be held when this process ends
+        pass
     os._exit(1)
 
 
@@ -151,6 +200,7 @@ def main(arguments: list[str]) -> None:
     """Reads the request, does what it asks and leaves the result. Ends with its input, a lifeline."""
     threading.Thread(target=_end_with_input, daemon=True).start()
     request = json.loads(Path(arguments[0]).read_text())
+    _limit(request["limits"])
     try:
         result = run(request)
     except ImportError as error:
