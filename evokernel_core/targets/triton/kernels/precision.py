@@ -20,8 +20,8 @@ class Precision(StrEnum):
     """Where the caller's own PyTorch setting allows it; no first schedule has it."""
 
 
-FIRST = (Precision.IEEE,)
-"""What first schedules choose from, by their estimates; ``TF32X3`` is a step away."""
+FIRST = (Precision.IEEE, Precision.TF32X3)
+"""What first schedules choose from, by their estimates."""
 PRECISION_NAMES = {Precision.IEEE: "float32 products", Precision.TF32X3: "products of three TF32 parts"}
 
 
