@@ -212,7 +212,12 @@ class EvoKernelServer(LanguageServer):
         """The targets beside the chosen one whose devices this machine has, while nobody has chosen any."""
         if self.options.asked.target != AUTO or self.options.asked.chip:
             return ()
-        return tuple(files for files in present_targets() if files.target != self.options.target)
+        return tuple(files for files in self._present if files.target != self.options.target)
+
+    @cached_property
+    def _present(self) -> tuple[KernelFiles, ...]:
+        """Asked once: code actions are wanted at every move of the cursor."""
+        return present_targets()
 
     # --- trust
 

@@ -52,7 +52,10 @@ class TritonToolchain:
         return ""
 
     def prepare(self) -> None:
-        """Nothing has to be built."""
+        """Builds the launcher that confines candidates."""
+        from evokernel_core.twin.launcher import prepare_launcher
+
+        prepare_launcher()
 
     def checks(self, python: str, *, asked: bool) -> Iterator[Check]:
         from evokernel_core.targets.triton.checks import checks

@@ -8,6 +8,12 @@ from evokernel_core.hardware.gpu.gpu import Gpu
 
 VECTOR_EFFICIENCY, MATRIX_EFFICIENCY = 0.45, 0.75
 """Assumed shares of the peak rate that Triton's products reach on vector and on matrix units."""
+TF32X3_EFFICIENCY = 0.41
+"""The share of a third of TF32's rate that float32 products in three parts reach (17_Matmul_with_transposed_B
+of KernelBench's level 1 took 2,150 us on an H200, docs/results/h200.md)."""
+TURNED = 2.08
+"""How many times as long they take where neighbours of the right operand in memory are not along k: Hopper's
+matrix units take TF32 from shared memory along k alone (1_Square_matrix_multiplication there, 4,463 us)."""
 
 
 class Precision(StrEnum):
@@ -49,7 +55,9 @@ def product_rate(gpu: Gpu, precision: Precision, dtype: str) -> float:
     if on_vector_units(precision, dtype):
         return gpu.vector_flops * VECTOR_EFFICIENCY
     peak = gpu.flops.get("tf32" if dtype == "float32" else dtype, gpu.vector_flops)
-    return peak * MATRIX_EFFICIENCY / (3 if precision is Precision.TF32X3 else 1)
+    if precision is Precision.TF32X3:
+        return peak / 3 * TF32X3_EFFICIENCY
+    return peak * MATRIX_EFFICIENCY
 
 
 def argument(precision: Precision, dtype: str) -> str:

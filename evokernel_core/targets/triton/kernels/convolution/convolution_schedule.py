@@ -80,6 +80,11 @@ def refusal(
     return None
 
 
+_PATCHES = 5.7
+"""How many times as long products take whose panels are patches (57_Conv2d_ReLU_HardSwish of KernelBench's
+level 2 took 3,958 us on an H200, docs/results/h200.md)."""
+
+
 def estimate_us(
     problem: DirectConvolution,
     schedule: ConvolutionSchedule,
@@ -95,7 +100,7 @@ def estimate_us(
     depth = math.ceil(terms / schedule.block_k) * schedule.block_k
     if schedule.by_taps:
         depth = problem.taps * math.ceil(channels / schedule.block_k) * schedule.block_k
-    computed = schedule.tile(problem.dtype).computed_us(gpu, programs, depth)
+    computed = _PATCHES * schedule.tile(problem.dtype).computed_us(gpu, programs, depth)
     numbered = 4.0 if schedule.by_taps else _ADDRESSES
     addresses = numbered * programs * depth * schedule.block_n / gpu.vector_flops * 2
     image = math.prod(axis.size.evaluate(sizes) for axis in problem.axes)

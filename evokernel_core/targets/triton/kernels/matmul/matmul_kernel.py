@@ -102,7 +102,10 @@ class _MatmulPrinter:
         function, problem = self.function, self.problem
         first, last = self._share()
         self._pointers(first)
-        function.add("sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)")
+        swapped = self.schedule.swapped
+        function.add(
+            f"sums = tl.zeros({'(BLOCK_N, BLOCK_M)' if swapped else '(BLOCK_M, BLOCK_N)'}, tl.float32)"
+        )
         if problem.triangle:
             last = self._last_of_triangle(last)
         with function.block(f"for at in range({first}, {last}, BLOCK_K):"):
@@ -112,8 +115,11 @@ class _MatmulPrinter:
                 f"a = tl.load(left{masked(left, '0.0')})", f"b = tl.load(right{masked(right, '0.0')})"
             )
             precision = argument(self.schedule.precision, problem.dtype)
-            function.add(f"sums = tl.dot(a, b, sums{precision})")
+            factors = "tl.trans(b), tl.trans(a)" if swapped else "a, b"
+            function.add(f"sums = tl.dot({factors}, sums{precision})")
             function.add(f"left += {_step(self.left.column)}", f"right += {_step(self.right.row)}")
+        if swapped:
+            function.add("sums = tl.trans(sums)")
 
     def _share(self) -> tuple[str, str]:
         """Where a program's share of k begins and ends."""

@@ -17,6 +17,7 @@ from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.occupancy import together
 from evokernel_core.targets.triton.kernels.precision import (
     PRECISION_NAMES,
+    TURNED,
     Precision,
     first_precisions,
     why_not,
@@ -27,6 +28,7 @@ _MOST_SPLITS = 64
 
 
 _TILE = Range(16, 256, power_of_two=True)
+_SIDES = Named({True: "operands exchange their sides", False: "operands on their own sides"})
 
 
 @frozen
@@ -34,7 +36,8 @@ class MatmulSchedule(Schedule):
     """The tile of a program, and how programs are ordered.
 
     ``group_m``: rows of tiles that are computed column by column, so that L2 holds what they share.
-    ``split_k``: parts of each sum, which a second launch adds.
+    ``split_k``: parts of each sum, which a second launch adds. ``swapped``: a tile is the transpose of the
+    product of the transposed panels.
     """
 
     block_m: Annotated[int, _TILE, Scaled("double rows of tile", "halve rows of tile")]
@@ -49,6 +52,7 @@ class MatmulSchedule(Schedule):
         int, Range(1, _MOST_SPLITS, power_of_two=True), Scaled("double splits", "halve splits")
     ] = 1
     precision: Annotated[Precision, Named(PRECISION_NAMES)] = Precision.IEEE
+    swapped: Annotated[bool, _SIDES] = False
 
     def constants(self) -> dict[str, int]:
         """Its constexpr parameters."""
@@ -87,8 +91,19 @@ def starts(problem: Product, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[Mat
             )
             if fits:
                 precisions = first_precisions(problem.dtype)
-                seen |= {evolve(tile, split_k=split, precision=precision) for precision in precisions}
+                seen |= {_first(problem, tile, split, precision) for precision in precisions}
     yield from sorted(seen, key=repr)
+
+
+def _first(problem: Product, tile: MatmulSchedule, split: int, precision: Precision) -> MatmulSchedule:
+    """A first schedule: operands are exchanged where that has the right one along k in memory."""
+    along = not problem.b.transposed and not problem.a.transposed
+    return evolve(tile, split_k=split, precision=precision, swapped=along and precision is Precision.TF32X3)
+
+
+def _is_turned(problem: Product, schedule: MatmulSchedule) -> bool:
+    """Whether neighbours of the right operand in memory are not along k."""
+    return problem.a.transposed if schedule.swapped else not problem.b.transposed
 
 
 def _rounded(size: int) -> int:
@@ -125,6 +140,8 @@ def estimate_us(
     programs = batch * parts * math.ceil(m / schedule.block_m) * math.ceil(n / schedule.block_n)
     computed = _tile(problem, schedule).computed_us(gpu, programs, depth)
     computed *= _kept_share(problem.triangle, m, n)
+    if schedule.precision is Precision.TF32X3 and _is_turned(problem, schedule):
+        computed *= TURNED
     panels = programs * (schedule.block_m + schedule.block_n) * depth * size
     written = behind or float(batch * m * n * out * max(problem.splits, 1))
     moved = batch * (m * k + k * n) * size + written
@@ -153,6 +170,8 @@ def notes(problem: Product, schedule: MatmulSchedule) -> Iterator[str]:
         yield Sentence("Sums split into {split_k} parts, which a second launch adds.")
     if schedule.precision is Precision.TF32X3:
         yield Sentence("Float32 products on matrix units, in three parts of TF32.")
+    if schedule.swapped:
+        yield Sentence("Operands exchange their sides, and tiles are transposed.")
 
 
 def cell(problem: Product, schedule: MatmulSchedule) -> Descriptor:
