@@ -18,8 +18,8 @@ from tests.ascendc.windows import Axis
 from tests.targets.triton.test_convolution import Case
 
 
-def _product(builder: Any, m: int, n: int, k: int) -> KernelTask:
-    chain = Chain(builder(), "float32")
+def _product(builder: Any, m: int, n: int, k: int, dtype: str = "float32") -> KernelTask:
+    chain = Chain(builder(), dtype)
     chain.binary("add.Tensor", "columns")
     chain.unary("tanh.default")
     return evolve(chain.task(), symbols=(Symbol("m", m), Symbol("n", n), Symbol("k", k)))
@@ -27,7 +27,14 @@ def _product(builder: Any, m: int, n: int, k: int) -> KernelTask:
 
 def test_a_dense_product_belongs_to_the_library(builder: Any, gpu: Any) -> None:
     with pytest.raises(PlanError, match="faster"):
-        matmul_family.FAMILY.check(_product(builder, 8192, 8192, 8192), gpu)
+        matmul_family.FAMILY.check(_product(builder, 8192, 8192, 8192, "float16"), gpu)
+
+
+def test_a_dense_product_of_float32_is_three_of_tf32(builder: Any, gpu: Any) -> None:
+    """Which is as exact, and faster than the vector units."""
+    task = _product(builder, 8192, 8192, 8192)
+    settings = dict(matmul_family.FAMILY.initial(task, gpu).settings)
+    assert (settings["precision"], settings["swapped"]) == ("tf32x3", True)
 
 
 def test_a_product_of_few_multiplications_is_fused(builder: Any, gpu: Any) -> None:

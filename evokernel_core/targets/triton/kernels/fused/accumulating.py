@@ -16,7 +16,7 @@ from evokernel_core.compiler.lowering.values import Domain, Value
 
 
 @frozen
-class Pair:
+class LoopPair:
     """``first`` and ``second`` are accumulated in one loop. ``mean``: of Welford's, the value between them,
     computed of the first behind the loop; None for a maximum and the sum of exponentials below it."""
 
@@ -25,7 +25,7 @@ class Pair:
     mean: Value | None = None
 
 
-def passes(plan: Plan) -> list[tuple[list[Value], list[Pair]]]:
+def passes(plan: Plan) -> list[tuple[list[Value], list[LoopPair]]]:
     """What each loop over the steps accumulates: reductions by themselves, and pairs."""
     levels = levels_of(plan)
     pairs = {pair.second.index: pair for pair in _pairs(plan, levels)}
@@ -54,7 +54,7 @@ def levels_of(plan: Plan) -> dict[int, int]:
     return levels
 
 
-def _pairs(plan: Plan, levels: dict[int, int]) -> Iterator[Pair]:
+def _pairs(plan: Plan, levels: dict[int, int]) -> Iterator[LoopPair]:
     taken: set[int] = set()
     for value in plan.reductions:
         pair = _of_maximum(value) or _of_mean(value)
@@ -64,17 +64,17 @@ def _pairs(plan: Plan, levels: dict[int, int]) -> Iterator[Pair]:
         yield pair
 
 
-def _of_maximum(total: Value) -> Pair | None:
+def _of_maximum(total: Value) -> LoopPair | None:
     """A sum of exp(x - max(x))."""
     power = _operand(total, "reduce_sum", 0)
     apart = power and _operand(power, "exp", 0)
     maximum = apart and _unwidened(_operand(apart, "sub", 1))
     if apart is None or maximum is None or maximum.op != "reduce_max" or maximum.args[0] is not apart.args[0]:
         return None
-    return Pair(maximum, total)
+    return LoopPair(maximum, total)
 
 
-def _of_mean(squares: Value) -> Pair | None:
+def _of_mean(squares: Value) -> LoopPair | None:
     """A sum of (x - mean)**2, where the mean is a multiple of the sum of x."""
     square = _operand(squares, "reduce_sum", 0)
     apart = square and _operand(square, "mul", 0)
@@ -86,7 +86,7 @@ def _of_mean(squares: Value) -> Pair | None:
     total = mean.args[0]
     if not isinstance(total, Value) or total.op != "reduce_sum" or total.args[0] is not apart.args[0]:
         return None
-    return Pair(total, squares, mean)
+    return LoopPair(total, squares, mean)
 
 
 def _operand(value: Value, op: str, place: int) -> Value | None:

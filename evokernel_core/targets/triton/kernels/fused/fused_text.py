@@ -16,7 +16,7 @@ from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Value, needed
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, product
 from evokernel_core.targets.triton.kernels.function import expression
-from evokernel_core.targets.triton.kernels.fused.accumulating import Pair, passes
+from evokernel_core.targets.triton.kernels.fused.accumulating import LoopPair, passes
 from evokernel_core.targets.triton.kernels.fused.fused_schedule import MOST_TILE, TileSchedule
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
@@ -375,7 +375,7 @@ class _Printer:
             if not value.op.startswith("reduce_"):
                 yield self.say.line(value)
 
-    def _accumulated(self, alone: list[Value], pairs: list[Pair]) -> Iterator[str]:
+    def _accumulated(self, alone: list[Value], pairs: list[LoopPair]) -> Iterator[str]:
         """A loop over the steps, what stands before it, and the reductions that come of it."""
         kept = [_Kept(self, value) for value in alone]
         both = [_Rescaled(self, pair) if pair.mean is None else _Moments(self, pair) for pair in pairs]
@@ -443,7 +443,7 @@ class _Kept:
 class _Rescaled:
     """A maximum for each lane, and the sum of exponentials below it, which is rescaled as it grows."""
 
-    def __init__(self, printer: _Printer, pair: Pair) -> None:
+    def __init__(self, printer: _Printer, pair: LoopPair) -> None:
         self.printer, self.pair = printer, pair
         reserve = printer.say.reserve
         self.largest, self.total, self.now, self.larger = map(
@@ -475,7 +475,7 @@ class _Rescaled:
 class _Moments:
     """How many values each lane has, their mean, and the sum of squares about it."""
 
-    def __init__(self, printer: _Printer, pair: Pair) -> None:
+    def __init__(self, printer: _Printer, pair: LoopPair) -> None:
         self.printer, self.pair = printer, pair
         reserve = printer.say.reserve
         self.count, self.mean, self.squares, self.apart = map(
