@@ -10,9 +10,11 @@ from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Scaled, Schedule
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
+from evokernel_core.targets.triton.kernels.fused.accumulating import count
 
-MOST_TILE = 1 << 16
-"""Elements of a tile that stays in registers: 64 a thread of the largest program."""
+MOST_TILE = 1 << 15
+"""Elements of a tile that stays in registers: half of a multiprocessor's, as what is computed of them takes as
+many again."""
 WARPS = (1, 2, 4, 8, 16, 32)
 _BYTES_A_THREAD = 64
 """What a thread of a first draft loads of each input: four requests of 16 bytes are under way at once."""
@@ -53,7 +55,7 @@ def first_schedules(plan: Plan, sizes: dict[str, int], gpu: Gpu) -> tuple[TileSc
     if plan.family == "pointwise":
         return tuple(_pointwise(rows, width, gpu))
     if plan.family == "rowwise":
-        return tuple(_rowwise(rows, width, gpu))
+        return tuple(_rowwise(rows, width, is_read_once=count(plan) == 1))
     if plan.family == "columnwise":
         return tuple(_columnwise(mid, width))
     return tuple(_piecewise(mid * plan.leading.evaluate(sizes), width))
@@ -68,9 +70,10 @@ def _pointwise(rows: int, width: int, gpu: Gpu) -> list[TileSchedule]:
     return drafts
 
 
-def _rowwise(rows: int, width: int, gpu: Gpu) -> list[TileSchedule]:
+def _rowwise(rows: int, width: int, *, is_read_once: bool) -> list[TileSchedule]:
+    """``is_read_once``: a loop reads no more than a tile that keeps the row, and holds less."""
     drafts = []
-    if width <= MOST_TILE:
+    if width <= (_LOOPED if is_read_once else MOST_TILE):
         for elements in (512, 1024, 2048, 4096):
             height = min(next_power_of_2(rows), max(elements // width, 1))
             drafts.append(TileSchedule(height, width, warps_for(height * width)))
