@@ -61,7 +61,7 @@ class Specialiser:
         self._folder = Path(request["folder"])
         self._known: dict[str, dict[str, Any]] = {}
         _keep_files_in(self._folder)
-        tempfile.NamedTemporaryFile = _temporary  # type: ignore[assignment,misc]
+        tempfile.NamedTemporaryFile = _temporary  # type: ignore[assignment]
 
     def compiled(self, launch: dict[str, Any]) -> dict[str, Any]:
         """One launch: its cubin's name, what a driver must know of it, and which arguments are left."""
