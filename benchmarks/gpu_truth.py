@@ -36,7 +36,7 @@ from benchmarks.measuring.gpu_truth_page import SHARED, page, recorded, summary
 from benchmarks.measuring.hacks import HACKS, Hack
 from benchmarks.measuring.kernels import BYTES, REPEATED, affine_kernel, affine_task
 from evokernel_core.compiler.author import KernelAuthor
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.errors import EvoKernelError, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.hardware.gpu.gpu import load_gpu
 from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU
@@ -62,7 +62,12 @@ def main() -> int:
     if arguments.record or arguments.md:
         return 0
     gpu = load_gpu(arguments.gpu)
-    backend = open_cuda(KernelAuthor(None, gpu), arguments.python)  # type: ignore[arg-type]  # writes nothing
+    try:
+        author = KernelAuthor(None, gpu)  # type: ignore[arg-type]  # writes nothing
+        backend = open_cuda(author, arguments.python)
+    except VerifierUnavailable as error:
+        print(error, file=sys.stderr)
+        return 1
     wanted = {int(us): int(int(us) * gpu.memory_bytes_us / BYTES) for us in arguments.us.split(",")}
     dated = datetime.now(UTC).isoformat(timespec="seconds")
     result: dict[str, Any] = {"conditions": backend.conditions, "date": dated, "seconds": {}}
