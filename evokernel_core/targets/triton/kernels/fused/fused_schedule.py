@@ -13,8 +13,7 @@ from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.fused.accumulating import count
 
 MOST_TILE = 1 << 15
-"""Elements of a tile that stays in registers: half of a multiprocessor's, since what is computed of them takes
-as many again."""
+"""Elements of a tile that stays in registers: half of a multiprocessor's; results take as many."""
 WARPS = (1, 2, 4, 8, 16, 32)
 _BYTES_A_THREAD = 64
 """What a thread of a first draft loads of each input: four requests of 16 bytes are under way at once."""
