@@ -313,7 +313,7 @@ def _children() -> set[int]:
     return {
         child.pid
         for child in psutil.Process().children()
-        if "interpreted" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE
+        if "backends/interpreted" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE
     }
 
 
@@ -323,7 +323,7 @@ def test_a_machine_without_a_compiler_limits_the_process_alone(
     def no_compiler() -> None:
         raise CompilerMissing("There is none.")
 
-    monkeypatch.setattr(interpreter_child, "prepare", no_compiler)
+    monkeypatch.setattr(interpreter_child, "prepare_launcher", no_compiler)
     backend = InterpreterBackend(author_for("nvidia_h200", "triton"))
     assert backend.confinement == Level.LIMITS
     assert _ran(backend, total_like(), _shifted(), tmp_path).status is RunStatus.OK
