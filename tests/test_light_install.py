@@ -143,7 +143,7 @@ def test_a_memory_of_failures_is_looked_into(light: Light, failures: Path, comma
 
 def test_what_takes_statistics_alone_names_them(light: Light, failures: Path) -> None:
     environment = {"EVOKERNEL_HOME": str(failures)}
-    done = light.run("-c", ENTRY, "memory", "estimates", environment=environment)
+    done = light.run("-c", ENTRY, "memory", "estimates", "--chip", "chip", environment=environment)
     assert done.returncode != 0
     assert "evokernel-lsp[statistics]" in done.stderr
     assert "Traceback" not in done.stderr

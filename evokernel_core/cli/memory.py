@@ -89,7 +89,9 @@ def _title(memory: Memory, value: Value) -> str:
 @_json
 def estimates(target: str, chip: str, as_json: bool) -> None:
     """How far estimates are from verdicts on a device, by family, as far as that is known."""
-    chip = with_device(Settings(target=target, chip=chip)).chip
+    chip = (
+        chip or with_device(Settings(target=target)).chip
+    )  # a memory may know devices that have no file here
     with _memory() as memory:
         result = {name: memory.tuning_records(chip, name, MOST) for name in memory.judges(chip)}
     trusted = {name: trust(records) for name, records in result.items()}
