@@ -60,6 +60,7 @@ class Interrupted:
     placed: list[str] = field(factory=list)
     runs: int = 0
     settings: Any = field(factory=lambda: SimpleNamespace(budget=8, chip="ascend910b1"))
+    author: Any = field(factory=lambda: SimpleNamespace(target=SimpleNamespace(name="ascendc")))
 
     def synthesise(
         self, region: Region, budget: int, *, on_attempt: Any, cancelled: Callable[[], bool]

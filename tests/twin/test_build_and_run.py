@@ -336,7 +336,7 @@ def test_a_library_is_published_by_one_at_a_time(tmp_path: Path) -> None:
     folder, result = tmp_path / "kernel", tmp_path / "result"
     result.mkdir()
     with ThreadPoolExecutor(1) as pool:
-        with build._locked(folder.with_suffix(".lock")):
+        with build.locked(folder.with_suffix(".lock")):
             waiting = pool.submit(build.publish, result, folder)
             with pytest.raises(TimeoutError):
                 waiting.result(0.2)
