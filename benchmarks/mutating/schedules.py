@@ -42,6 +42,7 @@ def launch_kind(subject: Subject) -> Iterator[Mutant]:
 def missing_sync(subject: Subject) -> Iterator[Mutant]:
     """One flag with all of its waits, one barrier, or one hand-over of a queue is gone. Flags to and from the
     scalar unit of a vector kernel stay: the compiler inserts those where they are left out (--cce-auto-sync).
+    So do pairs of flags right behind a barrier of all pipes, which waits for more than they do.
     """
     source, text = subject.source, subject.source.files[KERNEL]
     for match in re.finditer(r"\n +(PipeBarrier<\w+>\(\)|SyncAll\([^;]*\));", text):
@@ -50,7 +51,7 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
         )
     pairs = re.finditer(r"\n +SetFlag<HardEvent::(\w+)>\(([^;]*)\);\s*WaitFlag<HardEvent::\1>\(\2\);", text)
     for match in pairs:
-        if _is_inserted(text, match[1]):
+        if _is_inserted(text, match[1]) or text[: match.start()].endswith("PipeBarrier<PIPE_ALL>();"):
             continue
         yield mutant(
             Kind.SYNC,
