@@ -133,9 +133,9 @@ def test_files_are_frozen() -> None:
     ("target", "files", "words"),
     [
         (
-            "triton",
+            "numpy",
             {"kernel.py": ""},
-            "The target 'triton' is not known here; update EvoKernel, or use one of",
+            "The target 'numpy' is not known here; update EvoKernel, or use one of",
         ),
         ("\n" * 100, {"a": ""}, "is not known here"),
         (TARGET, {TILING: ""}, "has the files tiling.h and op_kernel.cpp, and this one has tiling.h;"),

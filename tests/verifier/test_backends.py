@@ -195,7 +195,7 @@ def test_sizes_are_declined_by_a_status_and_not_by_words(
 
 def test_unknown_backends_are_refused() -> None:
     with pytest.raises(UsageError, match="twin, cann"):
-        open_backend("cuda", "ascend910b1")
+        open_backend("rocm", "ascend910b1")
 
 
 def test_the_twin_is_the_verifier_unless_a_url_is_set(numpy_reference: Any) -> None:
