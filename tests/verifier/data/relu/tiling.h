@@ -13,7 +13,7 @@ struct OpTiling {
 inline bool ComputeTiling(const int64_t *sizes, const float *, uint32_t coreNum, uint64_t ubBytes, OpTiling &tiling)
 {
     constexpr uint32_t LANES = 64; // float elements of one repeat
-    if (sizes[0] >> 31) {
+    if (sizes[0] >> 32) {
         return false;
     }
     uint32_t total = static_cast<uint32_t>(sizes[0]);
