@@ -12,6 +12,7 @@ from evokernel_core import temporary
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus
+from evokernel_core.hardware.roofline import op_name
 from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
@@ -27,6 +28,7 @@ from evokernel_core.verifier.gates.mixture import MIXED, magnitudes
 from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
 from evokernel_core.verifier.gates.slices.choice import ChosenSlices, choose
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
+from evokernel_core.verifier.gates.slices.rules import APART
 from evokernel_core.verifier.gates.special_values import distributions_for
 
 Shapes = tuple[tuple[tuple[str, int], ...], ...]
@@ -93,9 +95,12 @@ def _samples_full_size(task: KernelTask, draw: Draw) -> bool:
 
 
 def _distribution(task: KernelTask, draw: Draw) -> str:
-    """How the inputs of the chosen slices are drawn: mostly so that rows are of several kinds."""
+    """How the inputs of the chosen slices are drawn: mostly so that rows are of several kinds. NaN comes only
+    where elements do not meet: a row in which they do would have nothing else, and shows nothing."""
     numbers = draw.numbers(f"distribution of {task.task_id}")
-    others = (*(distributions_for(task.graph)[:1] or (MIXED,)), numbers.choice(magnitudes(task, numbers)))
+    is_apart = all(op_name(node.op) in APART for node in task.graph.nodes)
+    odd = distributions_for(task.graph)[:1] if is_apart else ()
+    others = (*(odd or (MIXED,)), numbers.choice(magnitudes(task, numbers)))
     return numbers.choice(("normal", MIXED, MIXED, *others))
 
 

@@ -297,6 +297,9 @@ RULES: Mapping[str, Rule] = {
 }  # fmt: skip
 """What is known of each operation, by its name."""
 
+APART = frozenset((*_POINTWISE, *_RESHAPED, "permute", "transpose", "t", "expand", "broadcast_to"))
+"""Operations whose elements do not meet: one that is no number spoils no other."""
+
 SIZED = frozenset((*_RESHAPED, "expand", "broadcast_to"))
 """Operations whose arguments name sizes, the number of slices among them."""
 CONSTANT = frozenset(("zeros", "ones", "full"))
