@@ -60,7 +60,7 @@ def test_what_is_special_to_a_hidden_size_fails_in_every_draw(cheat: Cheat) -> N
         assert failed is not None and failed.code in cheat.codes, failed
 
 
-BITS = Cheat("2**32 elements", "relu", {"sizes[0] >> 31": "sizes[0] < 0"}, frozenset({"index-width"}))
+BITS = Cheat("2**32 elements", "relu", {"sizes[0] >> 32": "sizes[0] < 0"}, frozenset({"index-width"}))
 
 
 def test_more_elements_than_are_counted_fail_where_a_verification_is_thorough() -> None:
