@@ -24,6 +24,9 @@ from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of, load_gpu
 from evokernel_core.targets.triton import programs
 from evokernel_core.targets.triton.kernels.registry import FAMILIES
 
+_EAGER_SPREAD = (0.5, 2.0)
+"""Between which factors of the modelled figure PyTorch's own time is taken to lie (assumed: nothing of that
+model is fitted)."""
 _MOVES_PER_KIND = 24
 """Refinement steps offered for one kernel of a program."""
 
@@ -102,7 +105,8 @@ class Triton:
 
     def baseline(self, task: KernelTask, device: Device) -> Baseline:
         us = eager.eager_us(task, gpu_of(device))
-        return Baseline(us, 0.5 * us, 2.0 * us)
+        low, high = _EAGER_SPREAD
+        return Baseline(us, low * us, high * us)
 
     def reachable_us(self, task: KernelTask, device: Device) -> float:
         return eager.reachable_us(task, gpu_of(device))

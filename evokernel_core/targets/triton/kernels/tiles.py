@@ -71,8 +71,3 @@ def wide(*extents: Extent) -> str:
     """The cast that numbers up to a product of extents take: none where 32 bits hold them for sure."""
     most = product(extents).constant
     return "" if most is not None and most <= _INT32 else ".to(tl.int64)"
-
-
-def in_all(first: str, second: str) -> str:
-    """A product as launch records write it."""
-    return f"{first} * {second}"

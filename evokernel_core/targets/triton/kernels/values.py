@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
@@ -143,8 +143,3 @@ def as_stored(word: str, value: Operand, dtype: str) -> str:
         is_mask = isinstance(value, Value) and value.kind is Kind.MASK
         return word if is_mask else f"{word} != 0"
     return f"{word}.to({DTYPES[dtype]})"
-
-
-def used_by(values: Iterable[Value]) -> frozenset[int]:
-    """The indices of the operands of values."""
-    return frozenset(operand.index for value in values for operand in value.values())

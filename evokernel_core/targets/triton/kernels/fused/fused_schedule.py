@@ -107,4 +107,4 @@ def _piecewise(pieces: int, width: int) -> list[TileSchedule]:
 def warps_for(elements: int) -> int:
     """The warps that give a thread about ``_BYTES_A_THREAD`` of float32 of each input."""
     wanted = max(elements * 4 // (_BYTES_A_THREAD * 32), 1)
-    return max(warps for warps in WARPS[:-1] if warps <= max(wanted, 1))
+    return max(warps for warps in WARPS[:-1] if warps <= wanted)
