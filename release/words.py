@@ -28,7 +28,8 @@ from evokernel_core.compiler.schedule import Schedule
 from evokernel_core.domain import descriptor
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
+from evokernel_core.targets.ascendc.kernels.registry import FAMILIES as ASCENDC
+from evokernel_core.targets.triton.kernels.registry import FAMILIES as TRITON
 from evokernel_core.twin.hazards import hazard_rules
 from evokernel_core.twin.page_words import page_words
 from evokernel_core.twin.said import template_of
@@ -53,7 +54,9 @@ _FUNCTIONS: Mapping[str, tuple[int, ...]] = {"_": (1,), "many": (1, 2), "marked"
 _TEMPLATE = "template"
 """The parameter of a sentence, and of an error's ``__init__``."""
 
-AUTHOR = "evokernel_core/targets/ascendc"
+TARGETS = "evokernel_core/targets"
+"""Each target has a folder in here, all of whose families are imported above: their schedules name moves."""
+AUTHOR = f"{TARGETS}/ascendc"
 LIBRARY = ROOT / "evokernel_core/twin/src"
 _UNSAID = ("client/", "host/", "launcher/", "glue.cpp")
 """Parts of the library that report to programs with a main of their own."""
@@ -163,7 +166,7 @@ def said() -> dict[Message, None]:
 
 def titles() -> Iterator[str]:
     """Titles of what is known before anything was tried, and the cores that exemplars run on."""
-    for path in sorted((ROOT / AUTHOR / "knowledge").glob("*.toml")):
+    for path in sorted((ROOT / TARGETS).glob("*/knowledge/*.toml")):
         (rows,) = tomllib.loads(path.read_text("utf-8")).values()
         yield from (row["title"] for row in rows)
     yield from (cores.value for cores in Cores)
@@ -185,7 +188,7 @@ def hazards() -> Iterator[str]:
 
 def _families() -> Iterator[str]:
     """Names of strategies."""
-    yield from sorted({name for family in FAMILIES for name in family.strategies})
+    yield from sorted({name for family in (*ASCENDC, *TRITON) for name in family.strategies})
 
 
 def moves() -> Iterator[str]:
@@ -194,7 +197,7 @@ def moves() -> Iterator[str]:
     for schedule in sorted(_schedules(Schedule), key=lambda kind: (kind.__module__, kind.__qualname__)):
         for name in (name for field in schedule.declared() for name in field.names):
             yield name.template if isinstance(name, Sentence) else name
-    for path in sorted((ROOT / AUTHOR).rglob("*.py")):
+    for path in sorted((ROOT / TARGETS).rglob("*.py")):
         steps = () if path.relative_to(ROOT).as_posix().startswith(ENGLISH) else parsed(path).steps
         for node in steps:
             yield from (name for step in ast.walk(node) for name in _names(step))

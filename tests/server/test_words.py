@@ -25,10 +25,10 @@ from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.run import Finished, _crash_words
 from release.words import (
-    AUTHOR,
     CATALOGUE,
     LIBRARY,
     ROOT,
+    TARGETS,
     callee,
     catalogue,
     compiled,
@@ -163,8 +163,8 @@ def test_what_a_process_says_as_it_ends_is_said_in_chinese() -> None:
 def test_a_step_of_refinement_is_named_where_it_is_found() -> None:
     """As a literal that is yielded, or as a Sentence: what a variable holds is found in no other way."""
     steps = {
-        f"{path.relative_to(ROOT / AUTHOR)}:{node.name}": node
-        for path in sorted((ROOT / AUTHOR).rglob("*.py"))
+        f"{path.relative_to(ROOT / TARGETS)}:{node.name}": node
+        for path in sorted((ROOT / TARGETS).rglob("*.py"))
         for node in parsed(path).steps
     }
     assert steps

@@ -44,10 +44,10 @@ def _inside(token: SourceToken) -> Iterator[SourceToken]:
         if token.kind is not TokenKind.LAYOUT:
             yield token
         return
-    quote = SourceToken(TokenKind.PUNCTUATION, token.text[0], token.line)
-    yield quote
+    quote, last = token.text[0], token.line + token.text.count("\n")
+    yield SourceToken(TokenKind.PUNCTUATION, quote, token.line)
     yield from _scan(token.text[1:-1], token.line)
-    yield quote
+    yield SourceToken(TokenKind.PUNCTUATION, quote, last)
 
 
 def _scan(text: str, line: int) -> Iterator[SourceToken]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -58,6 +58,7 @@ def test_texts_that_compute_something_else_are_other_code() -> None:
     assert _id(record=RECORD.replace("128", "256")) != _id() == _id(record=RECORD.replace('], "', '],\n "'))
 
 
+@example("'\\\n1'")  # a string that ends a line later
 @given(st.text(st.sampled_from("a1.\"'#\\\n ()=<_e+\t"), max_size=40))
 def test_any_text_is_read_whole(text: str) -> None:
     for name in ("kernel.py", "launch.json"):
