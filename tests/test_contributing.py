@@ -19,8 +19,8 @@ from evokernel_core.domain import operations
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip, load_chip, parse_chip
 from evokernel_core.targets.ascendc.author import initial, legalised
-from tests.ascendc.conftest import GraphBuilder, TwinRunner
 from tests.server.regions import captured
+from tests.targets.ascendc.conftest import GraphBuilder, TwinRunner
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "contributing.md").read_text()

@@ -24,7 +24,7 @@ from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, Tim
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import tensor_bytes
 from evokernel_core.verifier.gates.slices import choice as choices
-from tests.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.conftest import GraphBuilder
 from tests.verifier.conftest import make_task, read_source
 
 Shape = Sequence[Dim]

@@ -19,7 +19,7 @@ from evokernel_core.verifier.gates import cases
 from evokernel_core.verifier.gates.slices import choice as choices
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
 from evokernel_core.verifier.gates.slices.rules import RULES, Mixed, SliceAxis, SlicedNode, SlicedOperand
-from tests.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.conftest import GraphBuilder
 from tests.verifier.conftest import make_task
 
 SLICES = 6

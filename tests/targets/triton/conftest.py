@@ -18,7 +18,7 @@ from evokernel_core.targets.triton.kernels.text import kernel_text
 from evokernel_core.targets.triton.launch import LaunchRecord, tensor_names
 from evokernel_core.targets.triton.package.packaging import TritonPackaging
 from evokernel_core.targets.triton.source import triton_source
-from tests.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.conftest import GraphBuilder
 from tests.targets.triton.child import Child, child, run_source, write_source
 
 HERE = Path(__file__).parent

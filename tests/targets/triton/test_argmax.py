@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.targets.triton.kernels.argmax.argmax_family import FAMILY
-from tests.ascendc.test_arg_reductions import Search, expected, samples
+from tests.targets.ascendc.test_arg_reductions import Search, expected, samples
 
 CASES = [
     (Search("max", ("a", "b", "c"), 1), [(1, 1, 5), (3, 7, 65), (2, 300, 70)]),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.targets.triton.kernels.attention.attention_family import FAMILY
-from tests.ascendc.test_attention import MASKS, SIZES, _draw, _matches, attention, task_of
+from tests.targets.ascendc.test_attention import MASKS, SIZES, _draw, _matches, attention, task_of
 
 FEW_SIZES = [(1, 1), (33, 70)]
 DTYPES = ("float32", "float16", "bfloat16")

@@ -11,7 +11,7 @@ from evokernel_core.compiler.legalise import legalised
 from evokernel_core.compiler.ops import BAG_MODES
 from evokernel_core.targets.triton.kernels.embedding_bag.embedding_bag_family import FAMILY
 from evokernel_core.targets.triton.target import TRITON
-from tests.ascendc.test_bag import OWN, bags, results
+from tests.targets.ascendc.test_bag import OWN, bags, results
 
 CASES = [
     ("sum", (-1, False, True), "float32"), ("mean", (2, True, False), "float32"),

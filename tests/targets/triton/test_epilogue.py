@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.triton.kernels.matmul.matmul_family import FAMILY
-from tests.ascendc.test_epilogue import STEPS, UNARY, Chain, drawn
+from tests.targets.ascendc.test_epilogue import STEPS, UNARY, Chain, drawn
 
 SIZES = [(1, 1, 5), (33, 70, 17)]
 

@@ -27,14 +27,14 @@ from evokernel_core.targets.triton.kernels.tril import tril_family
 from evokernel_core.targets.triton.target import TRITON
 from evokernel_core.verifier.local import LocalVerifier
 from tests import warm
-from tests.ascendc.conftest import GraphBuilder
-from tests.ascendc.test_arg_reductions import Search
-from tests.ascendc.test_attention import task_of
-from tests.ascendc.test_depthwise import depthwise
-from tests.ascendc.test_epilogue import Chain
-from tests.ascendc.test_pooling import max_pool
-from tests.ascendc.windows import Axis
 from tests.tables import few
+from tests.targets.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.test_arg_reductions import Search
+from tests.targets.ascendc.test_attention import task_of
+from tests.targets.ascendc.test_depthwise import depthwise
+from tests.targets.ascendc.test_epilogue import Chain
+from tests.targets.ascendc.test_pooling import max_pool
+from tests.targets.ascendc.windows import Axis
 from tests.targets.triton.conftest import source_of
 from tests.targets.triton.test_convolution import CASES as CONVOLUTIONS
 

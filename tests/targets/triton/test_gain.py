@@ -12,9 +12,9 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.targets.triton.kernels.convolution import convolution_family
 from evokernel_core.targets.triton.kernels.library.library_family import LibraryFamily
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
-from tests.ascendc.test_depthwise import depthwise
-from tests.ascendc.test_epilogue import Chain
-from tests.ascendc.windows import Axis
+from tests.targets.ascendc.test_depthwise import depthwise
+from tests.targets.ascendc.test_epilogue import Chain
+from tests.targets.ascendc.windows import Axis
 from tests.targets.triton.test_convolution import Case
 
 

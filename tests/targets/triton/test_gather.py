@@ -11,7 +11,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import legalised
 from evokernel_core.targets.triton.kernels.gather.gather_family import FAMILY
-from tests.ascendc.test_take_gather import CASES, Case
+from tests.targets.ascendc.test_take_gather import CASES, Case
 
 MORE = (Case("float32", 300, "int64", False, True), Case("float16", 40, "int32", True, False))
 ALL = [case for case in (*CASES, *MORE) if case.shared or case.run == 1]

@@ -14,7 +14,7 @@ from evokernel_core.targets import author_for
 from evokernel_core.targets.triton.backends.interpreter import InterpreterBackend
 from evokernel_core.targets.triton.launch import Launch, LaunchRecord
 from evokernel_core.verifier.base import Case, RunStatus
-from tests.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.conftest import GraphBuilder
 from tests.targets.triton.written import source
 
 WIDTH, PROGRAMS = 32, 3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.targets.triton.kernels.layout.layout_family import FAMILY
-from tests.ascendc import test_layout as layouts
 from tests.tables import drawn
+from tests.targets.ascendc import test_layout as layouts
 
 DTYPES = ["float32", "float16", "bfloat16", "int64", "int8", "bool"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.triton.kernels.matmul.matmul_family import FAMILY
-from tests.ascendc.test_matmul import LAYOUTS, SIZES, matrices
+from tests.targets.ascendc.test_matmul import LAYOUTS, SIZES, matrices
 
 
 def close(result: Any, expected: Any, dtype: str, depth: int) -> None:

@@ -34,8 +34,8 @@ from evokernel_core.targets.triton.package.host_text import host_text
 from evokernel_core.targets.triton.package.kernel_guards import kernel_guards
 from evokernel_core.targets.triton.package.python_text import condition_text, number_text
 from tests import warm
-from tests.ascendc.conftest import GraphBuilder
 from tests.tables import few
+from tests.targets.ascendc.conftest import GraphBuilder
 from tests.targets.triton import written
 
 SITE = CallSite("if {holds}:\n    return {call}\n{original}", "return x", parameters=("x",))

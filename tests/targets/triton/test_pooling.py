@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from evokernel_core.targets.triton.kernels.pooling.pooling_family import FAMILY
-from tests.ascendc.test_depthwise import TOLERANCE, depthwise, sums
-from tests.ascendc.test_pooling import average_pool, averages, max_pool, placed_task
-from tests.ascendc.windows import Axis, each, over, taken
 from tests.tables import few
+from tests.targets.ascendc.test_depthwise import TOLERANCE, depthwise, sums
+from tests.targets.ascendc.test_pooling import average_pool, averages, max_pool, placed_task
+from tests.targets.ascendc.windows import Axis, each, over, taken
 
 GEOMETRIES = [
     (Axis(3, 2, 1),),

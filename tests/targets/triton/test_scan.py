@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.targets.triton.kernels.scan.scan_family import FAMILY
-from tests.ascendc.test_scan import CASES, drawn, expected, scan_task
 from tests.tables import few
+from tests.targets.ascendc.test_scan import CASES, drawn, expected, scan_task
 
 TOLERANCE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
 SLOW = {"prod", "max", "min", "logaddexp"}

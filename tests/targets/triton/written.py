@@ -6,7 +6,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, Scratch, View
 from evokernel_core.targets.triton.source import HEADER, triton_source
-from tests.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.conftest import GraphBuilder
 
 
 def softmax_task(dtype: str = "float32", rows: int = 96, columns: int = 200) -> KernelTask:

@@ -31,9 +31,9 @@ from evokernel_core.targets.ascendc.kernels.attention.attention_settings import 
 from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
-from tests.ascendc.conftest import GraphBuilder
-from tests.ascendc.cores import on_all_cores_too
-from tests.ascendc.test_attention import attention, task_of
+from tests.targets.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.cores import on_all_cores_too
+from tests.targets.ascendc.test_attention import attention, task_of
 
 QUERIES, KEYS = 60, 200
 SIZES = {"q": QUERIES, "k": KEYS}

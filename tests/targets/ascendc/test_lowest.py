@@ -29,8 +29,8 @@ from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import (
     refusal,
     shapes,
 )
-from tests.ascendc.test_convolution import Case, task_of
 from tests.tables import drawn, few
+from tests.targets.ascendc.test_convolution import Case, task_of
 
 CHIP = load_chip("ascend910b1")
 Groups = list[list[tuple[int, str]]]

@@ -40,8 +40,8 @@ from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
-from tests.ascendc.cores import on_all_cores_too
 from tests.tables import few
+from tests.targets.ascendc.cores import on_all_cores_too
 
 IMAGE, WEIGHT, MADE = (2, 6, 9, 40), (48, 6, 3, 3), (2, 48, 9, 40)
 """Several tiles for each of few cores, output channels in three tiles, panels for each tile."""

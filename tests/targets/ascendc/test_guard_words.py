@@ -17,7 +17,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.package.guard_words import _CALLS, ELSE, guard_words
 from evokernel_core.targets.ascendc.package.packaging import WORDS
 
-AGENT = Path(__file__).parents[2] / "evokernel_core" / "capture" / "agent"
+AGENT = Path(__file__).parents[3] / "evokernel_core" / "capture" / "agent"
 SPEC = TensorSpec(("s0", 2048), "float16")
 GRAPH = Graph(
     (

@@ -21,8 +21,8 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
-from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
+from tests.targets.ascendc.transposed import Layer, close, expected, task_of, values_of
 
 LAYERS = {
     "one tap": Layer((Axis(),), (1,), 8, 16, ((1, 16), (3, 1), (2, 33))),

@@ -35,17 +35,22 @@ from evokernel_core.targets.ascendc.print.stage import text_of
 from evokernel_core.targets.ascendc.target import ASCENDC
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import CUBE, VECTOR, find_kernels
-from tests.ascendc import test_convolution, test_convolution_epilogue, test_transposed_epilogue, transposed
-from tests.ascendc.conftest import GraphBuilder
-from tests.ascendc.test_arg_reductions import Search
-from tests.ascendc.test_attention import task_of as attention
-from tests.ascendc.test_depthwise import depthwise
-from tests.ascendc.test_matmul_pitched import product
-from tests.ascendc.test_pooling import average_pool
-from tests.ascendc.test_recurrent import task_of as recurrent
-from tests.ascendc.test_shared_rows import channels_normalised, layers_normalised
-from tests.ascendc.test_sort import Case as Sorted
-from tests.ascendc.windows import Axis as Window
+from tests.targets.ascendc import (
+    test_convolution,
+    test_convolution_epilogue,
+    test_transposed_epilogue,
+    transposed,
+)
+from tests.targets.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.test_arg_reductions import Search
+from tests.targets.ascendc.test_attention import task_of as attention
+from tests.targets.ascendc.test_depthwise import depthwise
+from tests.targets.ascendc.test_matmul_pitched import product
+from tests.targets.ascendc.test_pooling import average_pool
+from tests.targets.ascendc.test_recurrent import task_of as recurrent
+from tests.targets.ascendc.test_shared_rows import channels_normalised, layers_normalised
+from tests.targets.ascendc.test_sort import Case as Sorted
+from tests.targets.ascendc.windows import Axis as Window
 
 WAITS = re.compile(r"\bSyncAll\b|\bCrossCoreSetFlag\s*<\s*0\b")
 """Of all cores of a kind: mode 0 of the flags is one."""

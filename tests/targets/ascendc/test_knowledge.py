@@ -52,7 +52,7 @@ from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.lexer import CppTokenKind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from api_table import interface_names
 
 CHIP = load_chip()

@@ -19,7 +19,7 @@ from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.author import initial, legalised, moves
 from evokernel_core.targets.ascendc.target import ASCENDC
-from tests.ascendc import test_facts as examples
+from tests.targets.ascendc import test_facts as examples
 
 
 def matmul(graph: Any) -> KernelTask:

@@ -11,9 +11,9 @@ from evokernel_core.compiler.ops import REDUCE_INTEGERS
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.author import initial, legalised
-from tests.ascendc.cores import on_all_cores_too
-from tests.ascendc.test_integer_words import draw
 from tests.tables import few
+from tests.targets.ascendc.cores import on_all_cores_too
+from tests.targets.ascendc.test_integer_words import draw
 
 SIZES = ({"n": 1, "m": 1}, {"n": 3, "m": 77}, {"n": 70, "m": 5}, {"n": 2, "m": 9001})
 SCALE = 1

@@ -16,7 +16,7 @@ from evokernel_core.targets.ascendc.knowledge.exemplars import Typical, source_o
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.local import LocalVerifier
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from exemplars import FUNCTIONS, about, captured
 
 from tests import warm

@@ -25,10 +25,10 @@ from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
 from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel
-from tests.ascendc import conftest
-from tests.ascendc.cores import on_all_cores_too
-from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
+from tests.targets.ascendc import conftest
+from tests.targets.ascendc.cores import on_all_cores_too
+from tests.targets.ascendc.transposed import Layer, close, expected, task_of, values_of
 
 _BLOCK = Constant("C0", 8)
 _SQUARE = 256

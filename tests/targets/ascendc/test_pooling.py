@@ -23,8 +23,8 @@ from evokernel_core.targets.ascendc.ir.tile import known_values
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_family as windowed
 from evokernel_core.targets.ascendc.kernels.pooling import pooling_planes_schedule as planes
 from evokernel_core.targets.ascendc.kernels.pooling.planes import build
-from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 from tests.tables import few
+from tests.targets.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 
 ON_TWIN = settings(
     max_examples=5,

@@ -18,9 +18,9 @@ from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.audit import audit
 from evokernel_core.targets.ascendc.author import legalised, write
-from tests.ascendc.test_pooling import ON_TWIN, with_lanes
-from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 from tests.tables import few
+from tests.targets.ascendc.test_pooling import ON_TWIN, with_lanes
+from tests.targets.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
 
 TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 2e-2}
 

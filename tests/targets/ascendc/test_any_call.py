@@ -14,7 +14,7 @@ from evokernel_core.domain.operations import operations
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.author import estimate_us, initial, write
-from tests.ascendc.calls import Call, random_call, shapes_of, specs_of, torch_results, values_of
+from tests.targets.ascendc.calls import Call, random_call, shapes_of, specs_of, torch_results, values_of
 
 pytest.importorskip("torch")
 

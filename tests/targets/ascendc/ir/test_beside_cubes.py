@@ -20,8 +20,8 @@ from evokernel_core.targets.ascendc.kernels.recurrent.gates import build
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import best, buffer_bytes
 from evokernel_core.targets.ascendc.print.vector_kernel import arguments_of, vector_class
 from evokernel_core.targets.ascendc.source import KERNEL
-from tests.ascendc import conftest
-from tests.ascendc.test_recurrent import task_of
+from tests.targets.ascendc import conftest
+from tests.targets.ascendc.test_recurrent import task_of
 
 HALF = Constant("HALF", 64)
 

@@ -33,7 +33,7 @@ from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel
-from tests.ascendc.cores import on_all_cores_too
+from tests.targets.ascendc.cores import on_all_cores_too
 
 ROWS, DEPTH, COLUMNS = 160, 200, 80
 """Several tiles for each of few cores, panels for each tile and steps for each panel."""

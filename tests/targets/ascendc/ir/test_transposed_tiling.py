@@ -27,8 +27,8 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     joined_lines,
     plan,
 )
-from tests.ascendc.conftest import GraphBuilder
-from tests.ascendc.transposed import Layer, task_of
+from tests.targets.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.transposed import Layer, task_of
 
 _AXES = st.builds(Axis, st.integers(1, 4), st.integers(0, 3), st.integers(1, 3))
 _DIMS = st.lists(st.tuples(_AXES, st.integers(1, 5), st.integers(4, 300)), min_size=1, max_size=3)

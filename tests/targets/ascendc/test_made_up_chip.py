@@ -21,7 +21,7 @@ from evokernel_core.targets.ascendc.author import adapt, estimate_us, initial, m
 from evokernel_core.targets.ascendc.rewrites.matmul import split_count
 
 SHAPES = {"x": (600, 300), "y": (300, 520)}
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOUBLED = """\
 base = "ascend910b1"
 

@@ -15,7 +15,7 @@ from evokernel_core.compiler.problems.strided import Group, behind_views
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_schedule import best, refusal
-from tests.ascendc.conftest import GraphBuilder
+from tests.targets.ascendc.conftest import GraphBuilder
 
 
 def offsets(groups: tuple[Group, ...]) -> Any:

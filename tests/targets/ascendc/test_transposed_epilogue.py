@@ -25,8 +25,8 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
 )
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.source import KERNEL
-from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import drawn, few
+from tests.targets.ascendc.transposed import Layer, close, expected, task_of, values_of
 
 STEPS = {
     "relu": lambda value, _: np.maximum(value, 0),

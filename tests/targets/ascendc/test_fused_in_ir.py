@@ -18,9 +18,9 @@ from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.targets.ascendc.kernels.fused.tile import build, made
-from tests.ascendc.test_piecewise import batch_norm, group_norm
-from tests.ascendc.test_rowwise import EXPECTED, layer_norm
-from tests.ascendc.test_steps import _normalised
+from tests.targets.ascendc.test_piecewise import batch_norm, group_norm
+from tests.targets.ascendc.test_rowwise import EXPECTED, layer_norm
+from tests.targets.ascendc.test_steps import _normalised
 
 
 def rows(builder: Any, make: Any, dtype: str, columns: int = 70_001) -> KernelTask:

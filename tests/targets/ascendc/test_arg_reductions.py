@@ -13,7 +13,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.targets.ascendc.author import initial, moves
-from tests.ascendc.cores import on_all_cores_too
+from tests.targets.ascendc.cores import on_all_cores_too
 
 SCALE = 1
 """Rows for so many times the few cores."""
