@@ -16,7 +16,7 @@ define timed
 TIMEFORMAT='  $(1): %1R s by the clock, %1U + %1S s of processors'; { time { $(2) ; } 1>&3 2>&4 ; } 3>&1 4>&2 2>> $(PARTS)
 endef
 
-.PHONY: setup demo test editors fuzz-editor thorough attacks mutants lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels prompts exemplars vendor-operators agents vsix release words clean
+.PHONY: setup demo test editors fuzz-editor thorough attacks mutants lint e2e bench link-check meaning torch-versions ascend-triton official-headers headers api-table public-kernels prompts exemplars vendor-operators agents vsix release words clean
 
 setup: $(STAMP)
 
@@ -41,6 +41,15 @@ test: $(STAMP)
 
 editors:
 	@command -v nvim >/dev/null && command -v emacs >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim emacs-nox elpa-eglot) >/dev/null
+
+# The vendor's compiler of Triton for Ascend, in an environment of its own: it has Triton's name. 54 MB.
+ascend-triton: $(STAMP)
+	@$(BIN)/python -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))' || \
+		{ echo "triton-ascend needs Python 3.9 to 3.11; name one with PYTHON=python3.11 and run make setup."; exit 1; }
+	@folder=$$($(BIN)/python -c 'from evokernel_core.paths import data_path; print(data_path() / "ascend-triton")') && \
+		$(BIN)/python -m venv "$$folder" && \
+		"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check triton-ascend==3.2.0 numpy && \
+		"$$folder/bin/python" -c 'import triton; print("triton-ascend", triton.__version__)'
 
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
 attacks: $(STAMP)

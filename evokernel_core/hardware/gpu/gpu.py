@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from attrs import fields, frozen
+from attrs import NOTHING, fields, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -54,6 +54,10 @@ class Gpu:
     float64_flops: float
     flops: Mapping[str, float]
     has_tf32: bool = True
+    programs: int = 0
+    """Of a launch at the most, each of which does the work of several in turn; 0: one for each tile."""
+    live_bytes: int = 0
+    """All tiles of a program that are alive at once; 0: registers and shared memory limit them alone."""
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -80,7 +84,7 @@ class Gpu:
     def product_flops(self, dtype: str) -> float:
         """Operations a microsecond of products whose results are as exact as the dtype's."""
         if dtype == "float32":
-            return max(self.vector_flops, self.flops.get("tf32", 0.0) / 3)
+            return max(self.vector_flops, self.flops.get("float32", 0.0), self.flops.get("tf32", 0.0) / 3)
         if dtype == "float64":
             return self.float64_flops
         return self.flops.get(dtype, self.vector_flops)
@@ -117,7 +121,7 @@ def read_gpu(path: Path) -> Gpu:
     for constant in fields(Gpu):
         if constant.name in data:
             given[constant.name] = _read(path, constant.name, hints[constant.name], data[constant.name])
-    missing = [one.name for one in fields(Gpu) if one.name not in given and one.name != "has_tf32"]
+    missing = [one.name for one in fields(Gpu) if one.name not in given and one.default is NOTHING]
     unknown = sorted(data.keys() - {one.name for one in fields(Gpu)})
     if missing or unknown:
         raise UsageError(

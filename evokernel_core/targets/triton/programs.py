@@ -19,7 +19,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of
 from evokernel_core.targets.triton.kernels.function import expression
-from evokernel_core.targets.triton.kernels.text import TritonKernel, kernel_text
+from evokernel_core.targets.triton.kernels.text import TritonKernel, kernel_text, on_device
 from evokernel_core.targets.triton.launch import (
     Launch,
     LaunchRecord,
@@ -31,13 +31,20 @@ from evokernel_core.targets.triton.launch import (
 from evokernel_core.targets.triton.source import triton_source
 
 
+_LONGEST_STEM = 36
+"""Characters of a kernel's name without its number and what families put behind it: Ascend's runtime takes 49
+in all."""
+
+
 def write(planned: PlannedTask) -> KernelSource:
     """kernel.py and launch.json."""
     kernels = [_kernel(planned, kind) for kind in range(len(planned.program.kinds))]
     helpers = frozenset().union(*(kernel.helpers for kernel in kernels))
-    functions = [text for kernel in kernels for text in kernel.functions]
+    functions = [function for kernel in kernels for function in kernel.functions]
     return triton_source(
-        kernel_text(_summary(planned.task), helpers, functions), _record(planned, kernels), planned.strategy
+        kernel_text(_summary(planned.task), helpers, functions, gpu_of(planned.device)),
+        _record(planned, kernels),
+        planned.strategy,
     )
 
 
@@ -69,10 +76,9 @@ def lines_of_kernels(planned: PlannedTask, source: KernelSource) -> tuple[range,
 
 
 def _lines_of(text: str, kernel: TritonKernel) -> range:
-    starts = [text.index(function.strip("\n")) for function in kernel.functions]
-    ends = [
-        start + len(function.strip("\n")) for start, function in zip(starts, kernel.functions, strict=True)
-    ]
+    texts = [function.text.strip("\n") for function in kernel.functions]
+    starts = [text.index(one) for one in texts]
+    ends = [start + len(one) for start, one in zip(starts, texts, strict=True)]
     return range(text.count("\n", 0, min(starts)) + 1, text.count("\n", 0, max(ends)) + 2)
 
 
@@ -88,7 +94,8 @@ def _summary(task: KernelTask) -> str:
 
 def _kernel(planned: PlannedTask, kind: int) -> TritonKernel:
     part, family = planned.program.kinds[kind]
-    name = planned.name if planned.is_lone else f"{planned.name}_{kind + 1}"
+    stem = planned.name[:_LONGEST_STEM].rstrip("_")
+    name = stem if planned.is_lone else f"{stem}_{kind + 1}"
     bare = evolve(planned.schedules[kind], notes=(), move="")
     return _text(ById(part), bare, name, family, gpu_of(planned.device))
 
@@ -96,7 +103,7 @@ def _kernel(planned: PlannedTask, kind: int) -> TritonKernel:
 @lru_cache(maxsize=512)
 def _text(key: ById, strategy: Strategy, name: str, family: Family, gpu: Gpu) -> TritonKernel:
     result: TritonKernel = family.text(key.task, strategy, gpu, name)
-    return result
+    return on_device(result, gpu)
 
 
 def _record(planned: PlannedTask, kernels: list[TritonKernel]) -> LaunchRecord:

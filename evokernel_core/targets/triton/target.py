@@ -21,6 +21,7 @@ from evokernel_core.domain.verdict import Baseline, GateResult
 from evokernel_core.hardware.device import Device
 from evokernel_core.hardware.gpu import eager
 from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of, load_gpu
+from evokernel_core.hardware.gpu.gpu_files import gpu_names
 from evokernel_core.targets.triton import programs
 from evokernel_core.targets.triton.kernels.registry import FAMILIES
 
@@ -45,7 +46,11 @@ class Triton:
     name: str = "triton"
 
     def device(self, name: str) -> Gpu:
-        return load_gpu(name)
+        if name in gpu_names():
+            return load_gpu(name)
+        from evokernel_core.hardware.gpu.npu import npu
+
+        return npu(name)
 
     def passes(self) -> Passes:
         return _PASSES

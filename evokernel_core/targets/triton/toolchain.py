@@ -29,11 +29,19 @@ def _cuda(author: KernelAuthor, python: str) -> Any:
 
 
 def _compile(author: KernelAuthor, python: str) -> Any:
+    from evokernel_core.hardware.gpu.gpu import gpu_of
+
+    if gpu_of(author.device).backend == NPU:
+        from evokernel_core.targets.triton.backends.ascend_front import open_front
+
+        return open_front(author)
     from evokernel_core.targets.triton.backends.compile_only import open_compiler
 
     return open_compiler(author, python)
 
 
+NPU = "npu"
+"""The device type of chips that triton-ascend compiles for."""
 BACKENDS: Mapping[str, Callable[[KernelAuthor, str], Any]] = {
     "interpreter": _interpreter,
     "compile": _compile,

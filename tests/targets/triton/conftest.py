@@ -13,8 +13,9 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.gpu.gpu import Gpu, load_gpu
+from evokernel_core.hardware.gpu.npu import npu
 from evokernel_core.targets.triton.audit import audit
-from evokernel_core.targets.triton.kernels.text import kernel_text
+from evokernel_core.targets.triton.kernels.text import kernel_text, on_device
 from evokernel_core.targets.triton.launch import LaunchRecord, tensor_names
 from evokernel_core.targets.triton.package.packaging import TritonPackaging
 from evokernel_core.targets.triton.source import triton_source
@@ -31,18 +32,19 @@ def builder() -> Any:
     return GraphBuilder
 
 
-@pytest.fixture(scope="session")
-def gpu() -> Gpu:
-    return load_gpu()
+@pytest.fixture(scope="session", params=["gpu", pytest.param("npu", marks=pytest.mark.thorough)])
+def gpu(request: pytest.FixtureRequest) -> Gpu:
+    """The device that kernels are written for."""
+    return load_gpu() if request.param == "gpu" else npu("ascend910b1")
 
 
 def source_of(family: Family, task: KernelTask, strategy: Strategy, gpu: Gpu) -> KernelSource:
     """The files of a task that is one kernel of a family."""
     inputs, scalars, outputs = tensor_names(task)
-    kernel = family.text(task, strategy, gpu, "computed_here")
+    kernel = on_device(family.text(task, strategy, gpu, "computed_here"), gpu)
     symbols = tuple(symbol.name for symbol in task.symbols)
     record = LaunchRecord(inputs, outputs, kernel.launches, symbols, scalars, kernel.scratch, kernel.requires)
-    source = triton_source(kernel_text("A test.", kernel.helpers, kernel.functions), record, strategy)
+    source = triton_source(kernel_text("A test.", kernel.helpers, kernel.functions, gpu), record, strategy)
     result = audit(task, source)
     assert result.status is GateStatus.PASSED, result.feedback
     if all(any(symbol.name in one.spec.shape for one in task.graph.inputs) for symbol in task.symbols):

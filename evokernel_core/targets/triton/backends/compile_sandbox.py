@@ -25,14 +25,13 @@ _PROBE_SECONDS = 60.0
 _NOTHING = "import triton\n\n\n@triton.jit\ndef nothing():\n    pass\n"
 
 
-def compile_command(python: str, request: Path) -> tuple[str, ...]:
-    """The process that answers a request in its folder, confined as ``compile_level`` says."""
-    confined = compile_level(python) is not Level.LIMITS
-    return (
-        (*_prefix(python, request.parent), *_program(python, request))
-        if confined
-        else _program(python, request)
-    )
+def compile_command(python: str, request: Path, verb: str = "compile") -> tuple[str, ...]:
+    """The process that answers a request in its folder, confined as ``compile_level`` says. ``verb``: the
+    module of the child that answers."""
+    program = _program(python, request, verb)
+    if compile_level(python) is Level.LIMITS:
+        return program
+    return (*_prefix(python, request.parent), *program)
 
 
 @cache
@@ -56,8 +55,8 @@ def limits() -> dict[str, int]:
     return {"address_space": LIMITS.address_space, "cpu_s": LIMITS.cpu_s, "file_size": LIMITS.file_size}
 
 
-def _program(python: str, request: Path) -> tuple[str, ...]:
-    return (python, "-I", "-B", str(CHILD), "compile", str(request))
+def _program(python: str, request: Path, verb: str = "compile") -> tuple[str, ...]:
+    return (python, "-I", "-B", str(CHILD), verb, str(request))
 
 
 def _prefix(python: str, folder: Path) -> tuple[str, ...]:

@@ -116,22 +116,28 @@ class TritonCompiler:
             "threads_per_warp": self.gpu.threads_per_warp,
             "folder": str(built.path),
             "launches": launches,
-            "limits": limits(),
         }
-        (built.path / "request.json").write_text(json.dumps(request))
-        (built.path / "result.json").unlink(missing_ok=True)
-        command = compile_command(self.python, built.path / "request.json")
-        finished = run_process(command, built.path, WALL_SECONDS, compile_environment(built.path))
-        if finished.timed_out:
-            raise CandidateError(
-                "compile-timeout", "Triton needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
-            )
-        result = _result(built.path / "result.json", finished.stderr)
-        if "error" in result:
-            raise CandidateError("compile", _said(result, str(built.path)))
-        if len(result["launches"]) != len(launches):
-            raise CandidateError("compile", "kernel.py ended Triton's compiler; write jit functions only.")
+        result = answered(self.python, built.path, request)
         return [result["triton"], *result["launches"]]
+
+
+def answered(python: str, folder: Path, request: Mapping[str, Any], verb: str = "compile") -> dict[str, Any]:
+    """What a child makes of a request's launches in the folder of their text. Raises CandidateError,
+    VerifierUnavailable."""
+    (folder / "request.json").write_text(json.dumps({**request, "limits": limits()}))
+    (folder / "result.json").unlink(missing_ok=True)
+    command = compile_command(python, folder / "request.json", verb)
+    finished = run_process(command, folder, WALL_SECONDS, compile_environment(folder))
+    if finished.timed_out:
+        raise CandidateError(
+            "compile-timeout", "Triton needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
+        )
+    result = _result(folder / "result.json", finished.stderr)
+    if "error" in result:
+        raise CandidateError("compile", _said(result, str(folder)))
+    if len(result["launches"]) != len(request["launches"]):
+        raise CandidateError("compile", "kernel.py ended Triton's compiler; write jit functions only.")
+    return result
 
 
 def _result(path: Path, stderr: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import gpu_of
 from evokernel_core.hardware.roofline import moved_us
+from evokernel_core.targets.triton.backends.ascend_front import AscendFront, front_python
 from evokernel_core.targets.triton.backends.interpreter_candidate import CandidateProcess
 from evokernel_core.targets.triton.backends.interpreter_case import (
     Call,
@@ -91,6 +92,10 @@ class InterpreterBackend:
         self._gpu = gpu_of(author.device)
         self._python = python or sys.executable
         self.name = f"triton interpreter {triton_version(self._python)}"
+        python = front_python() if self._gpu.backend == "npu" else ""
+        self._front = AscendFront(self._gpu, python) if python else None
+        if self._front is not None:
+            self.name += " and triton-ascend's front"
         self._wall_s, self._address_space = wall_s, address_space
         self._process = CandidateProcess(self._python)
         weakref.finalize(self, self._process.close)
@@ -102,7 +107,8 @@ class InterpreterBackend:
 
     def build(self, task: KernelTask, source: KernelSource) -> Interpreted:
         """The kernel as its process will run it. Raises CandidateError for a text that Python does not
-        compile, and for a record that is none."""
+        compile, for a record that is none, and where kernels are for Ascend and triton-ascend stands on this
+        machine for what its front refuses."""
         try:
             compile(source.files[KERNEL], KERNEL, "exec", dont_inherit=True)
             record = read_launches(source.files[LAUNCH])
@@ -116,6 +122,8 @@ class InterpreterBackend:
             raise CandidateError("launch", "{file}: {why}", file=LAUNCH, why=error) from error
         if unknown:
             raise CandidateError("dtype", "Triton has no {dtypes}.", dtypes=", ".join(unknown))
+        if self._front is not None:
+            self._front.build(task, source)
         self._process.begin(source, self._addresses(0))
         return Interpreted(task, source, record, self._is_own(task, source))
 

@@ -6,8 +6,6 @@ column is loaded once a tile, and the result itself never lies in memory.
 
 from __future__ import annotations
 
-import re
-
 from attrs import define, field, frozen
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, plan_matrix
@@ -20,6 +18,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, factor, masked
+from evokernel_core.targets.triton.kernels.live import live_tiles
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
 
 
@@ -36,6 +35,10 @@ class Epilogue:
         """Bytes of other inputs that each element of the result takes, those of rows and columns aside."""
         inputs = {one.source: one for one in self.plan.inputs if one.source != self.source and one.inner}
         return float(sum(ITEM_SIZE[one.dtype] for one in inputs.values() if one.mid))
+
+    def live_tiles(self) -> int:
+        """Tiles that are alive at once."""
+        return live_tiles(self.plan)
 
     def written_bytes(self) -> float:
         """Bytes of outputs for each element of the result."""
@@ -78,15 +81,10 @@ class Place:
     column_mask: str = ""
 
 
-@define
 class _TileStatements(Statements):
-    """Numbers of the call are parameters under names of their own."""
-
-    function: JitFunction = field(kw_only=True)
+    """Sizes are parameters under names of their own."""
 
     def expression(self, value: Value) -> str:
-        if value.op == "scalar":
-            return self.function.scalar(value.detail)
         if value.op == "size":
             text = self.function.computed(f"size_{value.index}", value.detail.replace("/", "//"))
             return f"1.0 * {text}"
@@ -106,8 +104,8 @@ class EpiloguePrinter:
         """The statements, and the stores of the outputs."""
         plan, function = self.epilogue.plan, self.function
         loads = {one.value.index: one for one in plan.inputs}
-        taken = set(re.findall(r"[A-Za-z_]\w*", function.text())) | {"places", "mask"}
-        statements = _TileStatements(lambda value: self._load(loads[value.index]), taken, function=function)
+        taken = {*function.words, "program", "programs", "places", "mask"}
+        statements = _TileStatements(lambda value: self._load(loads[value.index]), taken, function)
         for one in plan.inputs:
             if one.source == self.epilogue.source:
                 statements.names[one.value.index] = result

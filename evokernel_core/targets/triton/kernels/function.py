@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.targets.triton.launch import Launch
@@ -20,6 +21,36 @@ def expression(extent: Extent) -> str:
     if extent.coefficient != 1 or not factors:
         factors.append(str(extent.coefficient))
     return " * ".join(factors)
+
+
+@frozen
+class JitText:
+    """A jit function: its parameters in groups, and the lines of what the program of the number ``program``
+    computes. ``looped``: a launch has fewer programs than there are numbers, which the last parameter,
+    ``programs``, counts, and each takes several."""
+
+    name: str
+    groups: tuple[tuple[str, ...], ...]
+    body: tuple[str, ...]
+    looped: bool = False
+
+    def in_loop(self) -> JitText:
+        """The function for fewer programs."""
+        numbers, *constants = self.groups[1:] or ((),)
+        return evolve(self, groups=(self.groups[0], (*numbers, "programs"), *constants), looped=True)
+
+    @property
+    def text(self) -> str:
+        """The function with its decorator."""
+        parts = [", ".join(group) for group in self.groups if group]
+        head = f"def {self.name}({', '.join(parts)}):"
+        if len(head) > LONGEST_LINE:
+            head = f"def {self.name}(\n" + "".join(f"    {part},\n" for part in parts) + "):"
+        if not self.looped:
+            return "\n".join(["@triton.jit", head, "    program = tl.program_id(0)", *self.body, ""])
+        loop = "    for program in range(tl.program_id(0), programs, tl.num_programs(0)):"
+        body = (f"    {line}" if line else "" for line in self.body)
+        return "\n".join(["@triton.jit", head, loop, *body, ""])
 
 
 @define
@@ -74,15 +105,16 @@ class JitFunction:
         yield
         self._depth -= 1
 
-    def text(self) -> str:
-        """The function with its decorator."""
-        constants = (f"{name}: tl.constexpr" for name in self._constants)
-        groups = (self._tensors.values(), self._numbers, constants)
-        parts = [", ".join(group) for group in map(list, groups) if group]
-        head = f"def {self.name}({', '.join(parts)}):"
-        if len(head) > LONGEST_LINE:
-            head = f"def {self.name}(\n" + "".join(f"    {part},\n" for part in parts) + "):"
-        return "\n".join(["@triton.jit", head, *self._lines, ""])
+    def jit_text(self) -> JitText:
+        """The function as it stands."""
+        constants = tuple(f"{name}: tl.constexpr" for name in self._constants)
+        groups = (tuple(self._tensors.values()), tuple(self._numbers), constants)
+        return JitText(self.name, groups, tuple(self._lines))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """All names that stand in it."""
+        return frozenset(re.findall(r"[A-Za-z_]\w*", self.jit_text().text))
 
     def launch(self, grid: str, warps: int, stages: int = 1) -> Launch:
         """The launch of so many programs."""

@@ -8,11 +8,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from evokernel_core.hardware.gpu.gpu import Gpu
+
 HELPERS: Mapping[str, str] = {
     "multiplied": """
 @triton.jit
 def multiplied(a, b):
     return a * b
+""",
+    "divided": """
+@triton.jit
+def divided(a, b):
+    return tl.div_rn(a, b)
+""",
+    "sum_of_two": """
+@triton.jit
+def sum_of_two(a, b):
+    return a + b
+""",
+    "larger_of_two": """
+@triton.jit
+def larger_of_two(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+""",
+    "smaller_of_two": """
+@triton.jit
+def smaller_of_two(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+""",
+    "log_of_sum": """
+@triton.jit
+def log_of_sum(a, b):
+    most = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    less = tl.minimum(a, b)
+    # equal infinities have no difference
+    return tl.where(a == b, a + 0.6931471805599453, most + tl.log(1.0 + tl.exp(less - most)))
 """,
     "largest": """
 @triton.jit
@@ -40,6 +70,18 @@ def truncated(x):
     return tl.where(x < 0, tl.ceil(x), tl.floor(x))
 """,
 }
+_OF_NPU: Mapping[str, str] = {
+    "divided": """
+@triton.jit
+def divided(a, b):
+    return a / b  # rounded to nearest by triton-ascend
+""",
+}
+
+
+def helpers_of(gpu: Gpu) -> Mapping[str, str]:
+    """The text of each helper for a device."""
+    return {**HELPERS, **_OF_NPU} if gpu.backend == "npu" else HELPERS
 
 
 def closed(names: Iterable[str]) -> tuple[str, ...]:

@@ -31,30 +31,32 @@ FIRST = (Precision.IEEE, Precision.TF32X3)
 PRECISION_NAMES = {Precision.IEEE: "float32 products", Precision.TF32X3: "products of three TF32 parts"}
 
 
-def first_precisions(dtype: str) -> tuple[Precision, ...]:
+def first_precisions(dtype: str, gpu: Gpu) -> tuple[Precision, ...]:
     """The precisions of first schedules of products of a dtype."""
-    return FIRST if dtype == "float32" else (Precision.IEEE,)
+    return FIRST if dtype == "float32" and gpu.has_tf32 else (Precision.IEEE,)
 
 
-def why_not(precision: Precision, dtype: str) -> str | None:
+def why_not(precision: Precision, dtype: str, gpu: Gpu) -> str | None:
     """Why operands of a dtype are not multiplied so."""
     if precision is not Precision.IEEE and dtype != "float32":
         return "Only products in float32 have a precision."
+    if precision is not Precision.IEEE and not gpu.has_tf32:
+        return "The device multiplies no TF32."
     if precision is Precision.TF32:
         return "Products in TF32 lose digits, which only the caller's PyTorch setting may allow."
     return None
 
 
-def on_vector_units(precision: Precision, dtype: str) -> bool:
+def on_vector_units(precision: Precision, dtype: str, gpu: Gpu) -> bool:
     """Whether products take no matrix unit."""
-    return dtype == "float32" and precision is Precision.IEEE
+    return dtype == "float32" and precision is Precision.IEEE and dtype not in gpu.flops
 
 
 def product_rate(gpu: Gpu, precision: Precision, dtype: str) -> float:
     """Operations a microsecond that products with large tiles reach."""
-    if on_vector_units(precision, dtype):
+    if on_vector_units(precision, dtype, gpu):
         return gpu.vector_flops * VECTOR_EFFICIENCY
-    peak = gpu.flops.get("tf32" if dtype == "float32" else dtype, gpu.vector_flops)
+    peak = gpu.flops.get("tf32" if dtype == "float32" and gpu.has_tf32 else dtype, gpu.vector_flops)
     if precision is Precision.TF32X3:
         return peak / 3 * TF32X3_EFFICIENCY
     return peak * MATRIX_EFFICIENCY

@@ -11,6 +11,9 @@ from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.occupancy import resident
 from evokernel_core.targets.triton.kernels.precision import Precision, on_vector_units, product_rate
 
+_SUMS, _PANELS = 2, 2
+"""Tiles of sums, and panels of each operand, that are alive at once beside what follows (counted over what
+triton-ascend's front makes of them)."""
 STEP_US = 0.35
 """Assumed: from a load's request to the product of what it brought, with nothing ahead."""
 _OTHER_REGISTERS = 40
@@ -33,6 +36,11 @@ class ProductTile:
     dtype: str
     scattered: bool = False
 
+    def live_bytes(self, behind: int) -> int:
+        """Of all tiles at once: sums with what becomes of them, as many tiles ``behind``, and both panels."""
+        panels = (self.rows + self.columns) * self.depth * ITEM_SIZE[self.dtype]
+        return 4 * self.rows * self.columns * (_SUMS + behind) + _PANELS * panels
+
     def resident(self, gpu: Gpu) -> int:
         """Programs that share a multiprocessor, 0 where none fits."""
         panel = (self.rows + self.columns) * self.depth * ITEM_SIZE[self.dtype]
@@ -42,7 +50,7 @@ class ProductTile:
         """Of a thread: sums, operands where they do not come from shared memory, and addresses."""
         threads = self.warps * gpu.threads_per_warp
         held = self.rows * self.columns / threads
-        if on_vector_units(self.precision, self.dtype):
+        if on_vector_units(self.precision, self.dtype, gpu):
             held += (self.rows + self.columns) * min(self.depth, 16) / threads
         elif self.precision is Precision.TF32X3:
             held += 2 * self._operands_of_warp() / gpu.threads_per_warp
@@ -69,5 +77,5 @@ class ProductTile:
     def _rate(self, gpu: Gpu) -> float:
         """Operations a microsecond of the whole GPU: small tiles load more than they compute with."""
         shape = self.rows * self.columns / (self.rows + self.columns)
-        enough = 32 if on_vector_units(self.precision, self.dtype) else 64
+        enough = 32 if on_vector_units(self.precision, self.dtype, gpu) else 64
         return product_rate(gpu, self.precision, self.dtype) * min(1.0, shape / enough)

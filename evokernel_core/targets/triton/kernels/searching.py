@@ -32,6 +32,10 @@ def _legal(problem: object, schedule: Schedule, sizes: Sizes, gpu: Gpu) -> str |
     return None
 
 
+def _no_tiles(problem: object, schedule: Schedule, sizes: Sizes) -> int:
+    return 0
+
+
 def _any_cost(task: KernelTask, problem: object, us: float, gpu: Gpu) -> None:
     """Nothing else computes the task."""
 
@@ -45,6 +49,7 @@ class GpuFamily(Generic[P, S]):
     ``steps``: the named changes of a schedule, legal or not; of two names for one change the first counts.
     ``refusal``: why a schedule whose fields are in their ranges makes no kernel; None where it does.
     ``cost_us``: estimated microseconds of a legal schedule, its launches included.
+    ``live_bytes``: of all tiles of a program at once, where one buffer holds them.
     ``notes``: a schedule in words; fields stand in them by their words.
     ``cell``: its archive cell; where that leaves the overlap open, the schedule's stages say it.
     ``text_of``: the kernel of a schedule, under a name in snake case.
@@ -59,6 +64,7 @@ class GpuFamily(Generic[P, S]):
     steps: Callable[[P, S, Sizes, Gpu], Iterable[tuple[str, S]]] = _neighbours
     refusal: Callable[[P, S, Sizes, Gpu], str | None] = _legal
     cost_us: Callable[[P, S, Sizes, Gpu], float]
+    live_bytes: Callable[[P, S, Sizes], int] = _no_tiles
     notes: Callable[[P, S], Iterable[str]]
     cell: Callable[[P, S], Descriptor]
     text_of: Callable[[P, S, KernelTask, str], TritonKernel]
@@ -127,7 +133,10 @@ class GpuFamily(Generic[P, S]):
 
     def _why_illegal(self, problem: P, schedule: S, sizes: Sizes, gpu: Gpu) -> str | None:
         """What its ranges refuse, or else what the family does."""
-        return schedule.why_out_of_range() or self.refusal(problem, schedule, sizes, gpu)
+        refused = schedule.why_out_of_range() or self.refusal(problem, schedule, sizes, gpu)
+        if refused is None and gpu.live_bytes < self.live_bytes(problem, schedule, sizes) and gpu.live_bytes:
+            return f"The tiles of a program take more than the {gpu.live_bytes} bytes that there are."
+        return refused
 
 
 def on_any_gpu(read: Callable[[KernelTask], P]) -> Callable[[KernelTask, Gpu], P]:

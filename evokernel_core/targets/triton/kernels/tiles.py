@@ -16,6 +16,8 @@ from evokernel_core.targets.triton.kernels.occupancy import busy_share, streamed
 
 MOST_ELEMENTS = 1 << 14
 """Of a tile: more do not fit the registers of 16 warps with what is computed from them."""
+_LIVE_BYTES = 32
+"""Of an element, with its place and what is computed from it, where tiles lie in a buffer (assumed)."""
 _IN_THREAD = 8
 """Elements of a tile to a thread that hide the way to memory."""
 _INT32 = (1 << 31) - 1
@@ -37,8 +39,9 @@ class TileSchedule(Schedule):
 
 def why_not(problem: object, schedule: TileSchedule, sizes: object, gpu: Gpu) -> str | None:
     """Why a schedule makes no kernel."""
-    if schedule.elements > MOST_ELEMENTS:
-        return f"A tile has more than {MOST_ELEMENTS} elements."
+    most = min(MOST_ELEMENTS, gpu.live_bytes // _LIVE_BYTES) if gpu.live_bytes else MOST_ELEMENTS
+    if schedule.elements > most:
+        return f"A tile has more than {most} elements."
     if schedule.elements > 64 * schedule.warps * gpu.threads_per_warp:
         return "A tile has more elements than the registers of its threads hold."
     return None

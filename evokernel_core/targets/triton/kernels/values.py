@@ -16,6 +16,7 @@ from attrs import define, field
 
 from evokernel_core.compiler.lowering.values import Kind, Operand, Value
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.targets.triton.kernels.function import JitFunction
 from evokernel_core.targets.triton.kernels.helpers import HELPERS
 from evokernel_core.targets.triton.kernels.text import DTYPES
 
@@ -30,7 +31,7 @@ _CALLS: Mapping[str, str] = {
     "ln": "tl.log({0})",
     "sqrt": "tl.sqrt_rn({0})",
     "abs": "tl.abs({0})",
-    "div": "tl.div_rn({0}, {1})",
+    "div": "divided({0}, {1})",
     "max": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
     "min": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
     "relu": "tl.maximum({0}, 0.0, propagate_nan=tl.PropagateNan.ALL)",
@@ -58,10 +59,12 @@ _RESERVED = frozenset(
 @define
 class Statements:
     """Prints values; ``load`` gives the expression of one that is loaded. ``names`` are those of values that
-    stand already, by their index; ``taken`` those that no value may have."""
+    stand already, by their index; ``taken`` those that no value may have; numbers of the call are
+    parameters of ``function``."""
 
     load: Callable[[Value], str]
     taken: set[str]
+    function: JitFunction
     names: dict[int, str] = field(factory=dict)
     helpers: set[str] = field(factory=set)
 
@@ -95,6 +98,8 @@ class Statements:
         """The right side of a value's statement. Raises PlanError for what Triton's author does not write."""
         if value.op == "load":
             return self.load(value)
+        if value.op == "scalar":
+            return self.function.scalar(value.detail)
         template = _template(value)
         self.helpers |= {name for name in HELPERS if f"{name}(" in template}
         return template.format(*(self._argument(value, place) for place in range(len(value.args))))
@@ -111,8 +116,6 @@ def _template(value: Value) -> str:
     if value.op in _CALLS:
         return _CALLS[value.op]
     match value.op:
-        case "scalar":
-            result = value.detail
         case "size":
             result = f"1.0 * ({value.detail.replace('/', '//')})"
         case "compare":

@@ -57,7 +57,7 @@ class Specialiser:
         gpu: Any = importlib.import_module("triton.backends.compiler").GPUTarget
         self._target = gpu("cuda", request["architecture"], request["threads_per_warp"])
         self._backend = self._triton.make_backend(self._target)
-        self._functions = _module(Path(request["file"]))
+        self._functions = module_of(Path(request["file"]))
         self._folder = Path(request["folder"])
         self._known: dict[str, dict[str, Any]] = {}
         _keep_files_in(self._folder)
@@ -142,7 +142,7 @@ def _temporary(mode: str = "w+b", *, suffix: str = "", delete: bool = True, **_:
     return Path(name).open(mode if "+" in mode else mode[0] + "+" + mode[1:])
 
 
-def _module(path: Path) -> Any:
+def module_of(path: Path) -> Any:
     """The candidate's file as a module; Triton reads the functions' text from it."""
     spec = importlib.util.spec_from_file_location("candidate", path)
     if spec is None or spec.loader is None:
@@ -196,11 +196,16 @@ def _end_with_input() -> None:
     os._exit(1)
 
 
-def main(arguments: list[str]) -> None:
-    """Reads the request, does what it asks and leaves the result. Ends with its input, a lifeline."""
+def begin(limits: dict[str, int]) -> None:
+    """The process ends with its input, a lifeline, and has limits before it reads any of the candidate."""
     threading.Thread(target=_end_with_input, daemon=True).start()
+    _limit(limits)
+
+
+def main(arguments: list[str]) -> None:
+    """Reads the request, does what it asks and leaves the result."""
     request = json.loads(Path(arguments[0]).read_text())
-    _limit(request["limits"])
+    begin(request["limits"])
     try:
         result = run(request)
     except ImportError as error:

@@ -77,18 +77,18 @@ class _ArgmaxPrinter:
             () if problem.steps.constant is not None else (f"{expression(problem.steps)} <= {_MOST_STEPS}",)
         )
         launch = function.launch(grid, self.schedule.warps)
-        return TritonKernel((function.text(),), (launch,), requires=requires)
+        return TritonKernel((function.jit_text(),), (launch,), requires=requires)
 
     def _head(self) -> str:
         """Which results a program has; the grid."""
         add, problem = self.function.add, self.problem
         if self.in_rows:
-            add("rows = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)")
+            add("rows = program.to(tl.int64) * LINES + tl.arange(0, LINES)")
             add(f"inside = rows < {self.outer}", "results = rows", f"start = rows * {self.steps}")
             return f"cdiv({expression(problem.outer)}, {self.schedule.lines})"
         add(f"tiles = tl.cdiv({self.lanes}, COLUMNS)")
-        add("group = (tl.program_id(0) // tiles).to(tl.int64)")
-        add("columns = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)")
+        add("group = (program // tiles).to(tl.int64)")
+        add("columns = program % tiles * COLUMNS + tl.arange(0, COLUMNS)")
         add(f"inside = columns < {self.lanes}", f"results = group * {self.lanes} + columns")
         add(f"start = group * {self.steps} * {self.lanes} + columns")
         return f"{expression(problem.outer)} * cdiv({expression(problem.lanes)}, {self.schedule.columns})"

@@ -49,12 +49,12 @@ class _AttentionPrinter:
         function.constant("BLOCK_D", f"max(16, next_power_of_2({expression(problem.depth)}))")
         function.constant("BLOCK_W", f"max(16, next_power_of_2({expression(problem.width)}))")
         grid = f"{expression(problem.matrices)} * cdiv({expression(problem.queries)}, {schedule.block_q})"
-        return TritonKernel((function.text(),), (function.launch(grid, schedule.warps, schedule.stages),))
+        return TritonKernel((function.jit_text(),), (function.launch(grid, schedule.warps, schedule.stages),))
 
     def _head(self) -> None:
         function, problem = self.function, self.problem
         add = function.add
-        add(f"tiles = tl.cdiv({self.queries}, BLOCK_Q)", "program = tl.program_id(0)")
+        add(f"tiles = tl.cdiv({self.queries}, BLOCK_Q)")
         add("matrix = (program // tiles).to(tl.int64)")
         sharing = function.number("sharing", problem.sharing)
         add("shared = matrix" if sharing == "1" else f"shared = matrix // {sharing}")
@@ -178,6 +178,7 @@ FAMILY = GpuFamily(
     starts=schedules.starts,
     refusal=schedules.refusal,
     cost_us=schedules.estimate_us,
+    live_bytes=schedules.live_bytes,
     notes=schedules.notes,
     cell=schedules.cell,
     text_of=_text,

@@ -54,7 +54,7 @@ def starts(problem: Attention, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[A
         *((32, 32, 4), (16, 128, 4), (16, 64, 4), (16, 32, 4), (16, 16, 1)),
     ):
         if block_q <= max(16, next_power_of_2(queries)) and block_k <= max(16, next_power_of_2(keys)):
-            for stages, precision in product((3, 2, 1), first_precisions(problem.dtype)):
+            for stages, precision in product((3, 2, 1), first_precisions(problem.dtype, gpu)):
                 yield AttentionSchedule(block_q, block_k, warps, stages, precision)
 
 
@@ -67,7 +67,7 @@ def refusal(
     problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int], gpu: Gpu
 ) -> str | None:
     """Why a schedule makes no kernel."""
-    if reason := why_not(schedule.precision, problem.dtype):
+    if reason := why_not(schedule.precision, problem.dtype, gpu):
         return reason
     if not _resident(problem, schedule, sizes, gpu):
         return "Rows of queries, keys and values do not fit the registers and the shared memory."
@@ -81,13 +81,22 @@ def _resident(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[st
     shared = schedule.block_q * depth * size + schedule.stages * schedule.block_k * (depth + width) * size
     shared += schedule.block_q * schedule.block_k * size
     registers = schedule.block_q * (width + schedule.block_k) / threads
-    if on_vector_units(schedule.precision, problem.dtype):
+    if on_vector_units(schedule.precision, problem.dtype, gpu):
         registers += (schedule.block_q + schedule.block_k) * 16 / threads
         # queries of a thread stay in its registers through the loop, at least by half (by what ptxas took)
         registers += math.sqrt(schedule.block_q * schedule.block_k / threads) * depth / 2
     elif schedule.precision is Precision.TF32X3:
         registers += 2 * schedule.block_q * depth / threads
     return resident(gpu, schedule.warps, shared, math.ceil(registers) + _OTHER_REGISTERS)
+
+
+def live_bytes(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int]) -> int:
+    """Of all tiles of a program at once: queries, a step's keys and values, sums with what becomes of them,
+    and scores."""
+    size = ITEM_SIZE[problem.dtype]
+    depth, width = padded(problem.depth.evaluate(sizes)), padded(problem.width.evaluate(sizes))
+    operands = size * (schedule.block_q * depth + schedule.block_k * (depth + width))
+    return operands + 4 * schedule.block_q * (2 * width + 5 * schedule.block_k)
 
 
 def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
@@ -101,7 +110,7 @@ def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[
     held = max(_resident(problem, schedule, sizes, gpu), 1)
     seen = keys if not problem.causal else max(1, (min(keys, queries) + schedule.block_q) // 2)
     steps = math.ceil(seen / schedule.block_k)
-    enough = 64 if on_vector_units(schedule.precision, problem.dtype) else 128
+    enough = 64 if on_vector_units(schedule.precision, problem.dtype, gpu) else 128
     share = min(1.0, math.sqrt(schedule.block_q * schedule.block_k) / enough)
     rate = product_rate(gpu, schedule.precision, problem.dtype) * share / gpu.multiprocessors
     step = 2 * schedule.block_q * schedule.block_k * (padded(depth) + padded(width)) / rate

@@ -59,6 +59,11 @@ def _cost_us(
     return schedules.estimate_us(problem.convolution, schedule, sizes, gpu, more)
 
 
+def _live_bytes(problem: FusedConvolution, schedule: ConvolutionSchedule, sizes: Mapping[str, int]) -> int:
+    behind = problem.epilogue.live_tiles() if problem.epilogue else 0
+    return schedule.tile(problem.convolution.dtype).live_bytes(behind)
+
+
 def _compare(task: KernelTask, problem: FusedConvolution, us: float, gpu: Gpu) -> None:
     if problem.epilogue is not None:
         require_gain(task, direct_convolution_node(task), us, gpu)
@@ -80,6 +85,7 @@ FAMILY = GpuFamily(
         problem.convolution, schedule, sizes, gpu
     ),
     cost_us=_cost_us,
+    live_bytes=_live_bytes,
     notes=lambda problem, schedule: schedules.notes(problem.convolution, schedule),
     cell=lambda problem, schedule: schedules.cell(problem.convolution, schedule),
     text_of=_text,

@@ -37,7 +37,7 @@ def convolution(
     for key in ("block_m", "block_n", "block_k"):
         function.constant(key.upper(), getattr(schedule, key))
     launch = function.launch(printer.grid(), schedule.warps, schedule.stages)
-    return TritonKernel((function.text(),), (launch,), helpers)
+    return TritonKernel((function.jit_text(),), (launch,), helpers)
 
 
 class _ConvolutionPrinter:
@@ -68,7 +68,7 @@ class _ConvolutionPrinter:
         self.size = function.number("image_size", product(axis.size for axis in problem.axes))
         self.row_mask = "" if divides(schedule.block_m, problem.outputs) else "in_outputs"
         self.column_mask = "" if divides(schedule.block_n, self.pixels) else "in_pixels"
-        add(f"tiles_m = tl.cdiv({self.outputs}, BLOCK_M)", "program = tl.program_id(0)")
+        add(f"tiles_m = tl.cdiv({self.outputs}, BLOCK_M)")
         add("# programs that share patches follow each other")
         add("outputs = program % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]")
         cast = wide(self.pixels, Extent(2))

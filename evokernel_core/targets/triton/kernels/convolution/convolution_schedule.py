@@ -65,7 +65,7 @@ def starts(problem: DirectConvolution, sizes: Mapping[str, int], gpu: Gpu) -> It
         for by_taps in (False, True):
             channels = terms // problem.taps if by_taps else terms
             deep = min(depth, max(16, next_power_of_2(channels)))
-            for stages, precision in product((3, 2), first_precisions(problem.dtype)):
+            for stages, precision in product((3, 2), first_precisions(problem.dtype, gpu)):
                 yield ConvolutionSchedule(rows, columns, deep, by_taps, warps, stages, precision)
 
 
@@ -73,7 +73,7 @@ def refusal(
     problem: DirectConvolution, schedule: ConvolutionSchedule, sizes: Mapping[str, int], gpu: Gpu
 ) -> str | None:
     """Why a schedule makes no kernel."""
-    if reason := why_not(schedule.precision, problem.dtype):
+    if reason := why_not(schedule.precision, problem.dtype, gpu):
         return reason
     if not schedule.tile(problem.dtype).resident(gpu):
         return "The tile does not fit the registers and the shared memory of a multiprocessor."

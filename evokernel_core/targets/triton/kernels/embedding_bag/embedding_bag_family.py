@@ -55,17 +55,15 @@ class _BagPrinter:
 
     def text(self, output: str) -> TritonKernel:
         function, problem = self.function, self.problem
-        function.add(
-            f"tiles = tl.cdiv({self.run}, COLUMNS)", "bag = (tl.program_id(0) // tiles).to(tl.int64)"
-        )
-        function.add("columns = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)")
+        function.add(f"tiles = tl.cdiv({self.run}, COLUMNS)", "bag = (program // tiles).to(tl.int64)")
+        function.add("columns = program % tiles * COLUMNS + tl.arange(0, COLUMNS)")
         self._ends()
         self._loop()
         self._store(output)
         function.constant("LINES", self.schedule.lines)
         function.constant("COLUMNS", self.schedule.columns)
         grid = f"{expression(problem.bags)} * cdiv({expression(problem.run)}, {self.schedule.columns})"
-        return TritonKernel((function.text(),), (function.launch(grid, self.schedule.warps, 2),))
+        return TritonKernel((function.jit_text(),), (function.launch(grid, self.schedule.warps, 2),))
 
     def _ends(self) -> None:
         """Which entries a bag has."""

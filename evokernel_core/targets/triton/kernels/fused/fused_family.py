@@ -19,9 +19,9 @@ from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.fused.fused_estimate import estimate_us
 from evokernel_core.targets.triton.kernels.fused.fused_schedule import (
-    MOST_TILE,
     TileSchedule,
     first_schedules,
+    most_tile,
 )
 from evokernel_core.targets.triton.kernels.fused.fused_text import fused_kernel
 from evokernel_core.targets.triton.kernels.text import TritonKernel
@@ -43,14 +43,14 @@ class FusedFamily:
 
     def check(self, task: KernelTask, gpu: Gpu) -> None:
         planned = _plan(task, gpu)
-        fused_kernel(planned, first_schedules(planned, dict(task.sizes), gpu)[0], "kernel")
+        fused_kernel(planned, first_schedules(planned, dict(task.sizes), gpu)[0], "kernel", gpu)
 
     def initial(self, task: KernelTask, gpu: Gpu) -> Strategy:
         planned = _plan(task, gpu)
         drafts = [
             draft
             for draft in first_schedules(planned, dict(task.sizes), gpu)
-            if refusal(planned, draft, task) is None
+            if refusal(planned, draft, task, gpu) is None
         ]
         if not drafts:
             raise PlanError("No tile of the task fits a program's registers.")
@@ -62,7 +62,7 @@ class FusedFamily:
         moves: dict[TileSchedule, Move] = {}
         for name, other in here.neighbours():
             changed = _resized(planned, other, task)
-            if changed != here and refusal(planned, changed, task) is None:
+            if changed != here and refusal(planned, changed, task, gpu) is None:
                 moves.setdefault(changed, Move(name, _strategy(planned, changed, name), self.name))
         return tuple(moves.values())
 
@@ -73,7 +73,7 @@ class FusedFamily:
         return estimate_us(_plan(task, gpu), TileSchedule.of(strategy), task.sizes, gpu)
 
     def text(self, task: KernelTask, strategy: Strategy, gpu: Gpu, name: str) -> TritonKernel:
-        return fused_kernel(_plan(task, gpu), TileSchedule.of(strategy), name)
+        return fused_kernel(_plan(task, gpu), TileSchedule.of(strategy), name, gpu)
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, gpu: Gpu) -> str | None:
         planned = _plan(task, gpu)
@@ -83,28 +83,28 @@ class FusedFamily:
                 wanted=planned.family,
                 given=strategy.family,
             )
-        return refusal(planned, TileSchedule.of(strategy), task)
+        return refusal(planned, TileSchedule.of(strategy), task, gpu)
 
     def adapt(self, task: KernelTask, strategy: Strategy, gpu: Gpu) -> Strategy | None:
         planned = _plan(task, gpu)
         if strategy.family != planned.family:
             return None
         schedule = _resized(planned, TileSchedule.of(strategy), task)
-        return None if refusal(planned, schedule, task) is not None else _strategy(planned, schedule)
+        return None if refusal(planned, schedule, task, gpu) is not None else _strategy(planned, schedule)
 
 
-def refusal(planned: Plan, schedule: TileSchedule, task: KernelTask) -> Sentence | None:
+def refusal(planned: Plan, schedule: TileSchedule, task: KernelTask, gpu: Gpu) -> Sentence | None:
     """Why a schedule makes no kernel; None where it makes one."""
     reason = schedule.why_out_of_range()
     if reason is not None:
         return reason
     if schedule != _resized(planned, schedule, task):
         return Sentence("The tile is larger than the task, or not what is reduced; draft it anew.")
-    if schedule.tile > MOST_TILE:
+    if schedule.tile > (most := most_tile(planned, gpu)):
         return Sentence(
             "A tile of {tile} elements is more than the {most} that registers hold.",
             tile=schedule.tile,
-            most=MOST_TILE,
+            most=most,
         )
     return None
 

@@ -11,6 +11,7 @@ from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Scaled
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.fused.accumulating import count
+from evokernel_core.targets.triton.kernels.live import live_tiles
 
 MOST_TILE = 1 << 15
 """Elements of a tile that stays in registers: half of a multiprocessor's; results take as many."""
@@ -44,6 +45,14 @@ class TileSchedule(Schedule):
     def tile(self) -> int:
         """Elements of the tile."""
         return self.rows * self.columns
+
+
+def most_tile(plan: Plan, gpu: Gpu) -> int:
+    """Elements of a tile at the most: of what registers hold, or of the memory that all tiles share which are
+    alive at once, each of float32."""
+    if not gpu.live_bytes:
+        return MOST_TILE
+    return 1 << (gpu.live_bytes // (4 * live_tiles(plan))).bit_length() - 1
 
 
 def first_schedules(plan: Plan, sizes: dict[str, int], gpu: Gpu) -> tuple[TileSchedule, ...]:

@@ -7,7 +7,6 @@ reductions that need one another and once more for outputs of every point.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from attrs import frozen
@@ -15,12 +14,12 @@ from attrs import frozen
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Value, needed
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, product
-from evokernel_core.targets.triton.kernels.function import expression
+from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels.function import JitFunction, expression
 from evokernel_core.targets.triton.kernels.fused.accumulating import LoopPair, passes
-from evokernel_core.targets.triton.kernels.fused.fused_schedule import MOST_TILE, TileSchedule
+from evokernel_core.targets.triton.kernels.fused.fused_schedule import TileSchedule, most_tile
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 from evokernel_core.targets.triton.kernels.values import Statements, as_stored
-from evokernel_core.targets.triton.launch import Launch
 
 _NEUTRAL = {"sum": "0.0", "prod": "1.0", "max": 'float("-inf")', "min": 'float("inf")'}
 _STEP = {
@@ -29,12 +28,15 @@ _STEP = {
     "max": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
     "min": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
 }
+_LOCALS = frozenset({"program", "programs", "first", "start", "rest"})
+"""Names that no value may have."""
 _EXTREME = {"max": "largest", "min": "smallest"}
 
 
-def fused_kernel(plan: Plan, schedule: TileSchedule, name: str) -> TritonKernel:
-    """The kernel under an identifier in snake case. Raises PlanError for a value that is not written."""
-    return _Printer(plan, schedule, name).kernel()
+def fused_kernel(plan: Plan, schedule: TileSchedule, name: str, gpu: Gpu) -> TritonKernel:
+    """The kernel for a device, under an identifier in snake case. Raises PlanError for a value that
+    is not written."""
+    return _Printer(plan, schedule, name, most_tile(plan, gpu)).kernel()
 
 
 @frozen
@@ -50,13 +52,15 @@ class _TileAxis:
 
 
 class _Printer:
-    def __init__(self, plan: Plan, schedule: TileSchedule, name: str) -> None:
-        self.plan, self.schedule, self.name = plan, schedule, name
+    def __init__(self, plan: Plan, schedule: TileSchedule, name: str, most: int) -> None:
+        """``most``: elements of a tile."""
+        self.plan, self.schedule, self.function, self.most = plan, schedule, JitFunction(name), most
         self.inputs = {one.value.index: one for one in plan.inputs}
-        self.tensors = [tensor for tensor, _ in plan.tensors]
-        self.outputs = [output.name for output in plan.outputs]
-        parameters = [*self.tensors, *plan.scalars, *self.outputs, *plan.symbols]
-        self.say = Statements(self._load, taken={*parameters, "first", "start", "program", "rest", name})
+        names = [*(tensor for tensor, _ in plan.tensors), *(output.name for output in plan.outputs)]
+        self.pointers = {tensor: self.function.tensor(tensor) for tensor in names}
+        numbers = [self.function.scalar(scalar) for scalar in plan.scalars]
+        taken = {*self.pointers.values(), *numbers, *plan.symbols, *_LOCALS, name}
+        self.say = Statements(self._load, taken, self.function)
         self.axes = self._axes()
         self.flat = schedule.rows == 1 and not self.axes[0].reduced
         self._varying: dict[int, bool] = {}
@@ -118,7 +122,8 @@ class _Printer:
         dims = (*one.outer, one.mid, one.inner)
         offset, mask = self._offset(dims), self._mask(self._has(one))
         mask = mask and f"{mask}, other=0.0"
-        pointer = f"{one.source} + {offset}" if offset else one.source
+        pointer = self.pointers[one.source]
+        pointer = f"{pointer} + {offset}" if offset else pointer
         if one.dtype == "float32":
             return f"tl.load({pointer}{mask})"
         mask = mask.replace("other=0.0", "other=0") if "float" not in one.dtype else mask
@@ -177,27 +182,21 @@ class _Printer:
     # -- text ---------------------------------------------------------------------------------
 
     def kernel(self) -> TritonKernel:
-        body = [*self._indices(), *self._body()]
-        plan = self.plan
-        sizes = self._sizes(body)
-        constants = self._constants()
-        used = " ".join(body)
-        constants = {name: text for name, text in constants.items() if name in used}
-        scalars = [*plan.scalars]
-        parameters = [*self.tensors, *scalars, *self.outputs, *sizes]
-        listed = ", ".join([*parameters, *(f"{constant}: tl.constexpr" for constant in constants)])
-        lines = ["@triton.jit", *_wrapped(f"def {self.name}({listed}):"), *(f"    {line}" for line in body)]
-        launch = Launch(self.name, (self._programs(),), tuple(parameters), constants, self.schedule.warps)
+        function = self.function
+        function.add(*self._indices(), *self._body())
+        words = function.words
+        for symbol in self.plan.symbols:
+            if symbol in words:
+                function.computed(symbol, symbol)
+        for name, text in self._constants().items():
+            if name in words:
+                function.constant(name, text)
         return TritonKernel(
-            ("\n".join(lines) + "\n",),
-            (launch,),
+            (function.jit_text(),),
+            (function.launch(self._programs(), self.schedule.warps, 2),),
             frozenset(self.say.helpers),
             requires=tuple(self._requires()),
         )
-
-    def _sizes(self, body: list[str]) -> list[str]:
-        words = set(re.findall(r"[A-Za-z_]\w*", " ".join(body)))
-        return [symbol for symbol in self.plan.symbols if symbol in words]
 
     def _constants(self) -> dict[str, str]:
         constants = {}
@@ -210,7 +209,7 @@ class _Printer:
         """The sizes at which what stays in the tile fits registers."""
         for axis, other in zip(self.axes, (self.schedule.columns, self.schedule.rows), strict=True):
             if axis.reduced and not axis.looped and axis.size.symbols:
-                yield f"{expression(axis.size)} <= {max(MOST_TILE // other, 1)}"
+                yield f"{expression(axis.size)} <= {max(self.most // other, 1)}"
 
     def _programs(self) -> str:
         plan, schedule = self.plan, self.schedule
@@ -246,19 +245,19 @@ class _Printer:
         plan = self.plan
         tiles = f"tl.cdiv({expression(plan.inner)}, COLUMNS)"
         if plan.family == "rowwise":
-            start = "tl.program_id(0)"
+            start = "program"
         elif plan.rows.is_one:
-            yield "column = tl.program_id(0).to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)"
+            yield "column = program.to(tl.int64) * COLUMNS + tl.arange(0, COLUMNS)"
             return
         else:
-            start = f"(tl.program_id(0) // {tiles})"
+            start = f"(program // {tiles})"
         if self.flat:
             yield f"row = {start}.to(tl.int64)"
         else:
             yield f"row = {start}.to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]"
         if plan.family == "pointwise":
             spread = "" if self.flat else "[None, :]"
-            yield f"column = tl.program_id(0) % {tiles} * COLUMNS + tl.arange(0, COLUMNS){spread}"
+            yield f"column = program % {tiles} * COLUMNS + tl.arange(0, COLUMNS){spread}"
 
     def _outer_indices(self) -> Iterator[str]:
         plan = self.plan
@@ -266,14 +265,14 @@ class _Printer:
         if plan.family == "columnwise":
             spread = "" if self.flat else "[None, :]"
             if outer.is_one:
-                yield f"lane = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS){spread}"
+                yield f"lane = program * COLUMNS + tl.arange(0, COLUMNS){spread}"
                 yield from (f"{name} = 0" for name in self.numbers)
                 return
             tiles = f"tl.cdiv({expression(plan.inner)}, COLUMNS)"
-            yield f"lane = tl.program_id(0) % {tiles} * COLUMNS + tl.arange(0, COLUMNS){spread}"
-            yield f"row = (tl.program_id(0) // {tiles}).to(tl.int64)"
+            yield f"lane = program % {tiles} * COLUMNS + tl.arange(0, COLUMNS){spread}"
+            yield f"row = (program // {tiles}).to(tl.int64)"
         else:
-            yield "row = tl.program_id(0).to(tl.int64)"
+            yield "row = program.to(tl.int64)"
         yield from self._split_rows("row")
 
     def _split_rows(self, row: str) -> Iterator[str]:
@@ -418,7 +417,8 @@ class _Printer:
         offset, mask = self._offset(dims), self._mask((mid, inner))
         value = output.value
         word = as_stored(self.say.word(value), value, output.dtype)
-        pointer = f"{output.name} + {offset}" if offset else output.name
+        pointer = self.pointers[output.name]
+        pointer = f"{pointer} + {offset}" if offset else pointer
         return f"tl.store({pointer}, {word}{mask})"
 
 
@@ -518,18 +518,3 @@ def _factor_text(text: str) -> str:
 
 def _times(index: str, pitch: Extent) -> str:
     return index if pitch.is_one else f"{index} * {_factor(pitch)}"
-
-
-def _wrapped(line: str, width: int = 100) -> list[str]:
-    """A function's head over several lines where it is long."""
-    if len(line) <= width:
-        return [line]
-    head, _, rest = line.partition("(")
-    names = rest.removesuffix("):").split(", ")
-    lines, current = [f"{head}("], "   "
-    for name in names:
-        if len(current) + len(name) + 2 > width:
-            lines.append(current)
-            current = "   "
-        current += f" {name},"
-    return [*lines, current, "):"]

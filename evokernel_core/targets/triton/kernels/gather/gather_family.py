@@ -53,8 +53,8 @@ def _text(problem: Take, schedule: GatherSchedule, task: KernelTask, name: str) 
     )
     cast = wide(problem.outer, problem.count, problem.lanes, problem.run)
     add(f"tiles = tl.cdiv({run}, COLUMNS)")
-    add(f"entries = (tl.program_id(0) // tiles){cast} * LINES + tl.arange(0, LINES)")
-    add("places = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)")
+    add(f"entries = (program // tiles){cast} * LINES + tl.arange(0, LINES)")
+    add("places = program % tiles * COLUMNS + tl.arange(0, COLUMNS)")
     add(f"inside = entries < {outer} * {count} * {lanes}")
     each = f"{count} * {lanes}"
     if problem.outer.is_one:
@@ -77,7 +77,7 @@ def _text(problem: Take, schedule: GatherSchedule, task: KernelTask, name: str) 
     function.constant("COLUMNS", schedule.columns)
     entries = " * ".join(expression(one) for one in (problem.outer, problem.count, problem.lanes))
     grid = f"cdiv({entries}, {schedule.lines}) * cdiv({expression(problem.run)}, {schedule.columns})"
-    return TritonKernel((function.text(),), (function.launch(grid, schedule.warps),))
+    return TritonKernel((function.jit_text(),), (function.launch(grid, schedule.warps),))
 
 
 FAMILY = GpuFamily(

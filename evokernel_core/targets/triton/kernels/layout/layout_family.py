@@ -123,7 +123,6 @@ class _LayoutPrinter:
     def text(self, output: str) -> TritonKernel:
         function = self.function
         self.output = function.tensor(output)
-        function.add("program = tl.program_id(0)")
         ends = [""]
         for box in self.boxes:
             ends.append(" + ".join(filter(None, (ends[-1], self._grid(box)))))
@@ -137,7 +136,7 @@ class _LayoutPrinter:
                 self._copy(box, f"_{number}", f"(program - {begin})" if number else "program")
         function.constant("LINES", self.schedule.lines)
         function.constant("COLUMNS", self.schedule.columns)
-        return TritonKernel((function.text(),), (function.launch(ends[-1] or "0", self.schedule.warps),))
+        return TritonKernel((function.jit_text(),), (function.launch(ends[-1] or "0", self.schedule.warps),))
 
     def _grid(self, box: TiledBox) -> str:
         """Programs of a box."""

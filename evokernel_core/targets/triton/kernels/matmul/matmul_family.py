@@ -64,6 +64,11 @@ def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]
     return schedules.estimate_us(product, schedule, sizes, gpu, more)
 
 
+def _live_bytes(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]) -> int:
+    behind = problem.epilogue.live_tiles() if problem.epilogue else 0
+    return schedules.tile(problem.product, schedule).live_bytes(behind + 3 * bool(problem.product.triangle))
+
+
 def _compare(task: KernelTask, problem: Matmul, us: float, gpu: Gpu) -> None:
     product = problem.product
     if problem.epilogue is not None or product.triangle is not None or product.relu:
@@ -84,6 +89,7 @@ FAMILY = GpuFamily(
     starts=lambda problem, sizes, gpu: schedules.starts(problem.product, sizes, gpu),
     refusal=lambda problem, schedule, sizes, gpu: schedules.refusal(problem.product, schedule, sizes, gpu),
     cost_us=_cost_us,
+    live_bytes=_live_bytes,
     notes=lambda problem, schedule: schedules.notes(problem.product, schedule),
     cell=lambda problem, schedule: schedules.cell(problem.product, schedule),
     text_of=_text,

@@ -45,7 +45,7 @@ def matmul(problem: Product, schedule: MatmulSchedule, results: ProductOutput, n
         printer.finish(results)
     printer.constants()
     launch = printer.function.launch(printer.grid(), schedule.warps, schedule.stages)
-    text = printer.function.text()
+    text = printer.function.jit_text()
     if splits == 1:
         return TritonKernel((text,), (launch,), frozenset(printer.helpers))
     elements = expression(problem.batch.times(problem.m).times(problem.n))
@@ -72,7 +72,6 @@ class _MatmulPrinter:
         self.column_mask = "" if divides(self.schedule.block_n, problem.n) else "in_columns"
         add = function.add
         add(f"tiles_m = tl.cdiv({self.m}, BLOCK_M)", f"tiles_n = tl.cdiv({self.n}, BLOCK_N)")
-        add("program = tl.program_id(0)")
         add("tile = program % (tiles_m * tiles_n)")
         if self.batched or self.parts > 1:
             add("rest = program // (tiles_m * tiles_n)")
@@ -199,7 +198,7 @@ def _adding(problem: Product, parts: int, results: ProductOutput, name: str) -> 
     elements = problem.batch.times(problem.m).times(problem.n)
     count = function.number("elements", elements)
     mask = "" if divides(_ADDED, elements) else f"places < {count}"
-    function.add("places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)")
+    function.add("places = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)")
     function.add("sums = tl.zeros((BLOCK,), tl.float32)")
     with function.block(f"for part in range({parts}):"):
         function.add(f"sums += tl.load({pointer} + places{masked(mask, '0.0')})")
@@ -219,7 +218,7 @@ def _adding(problem: Product, parts: int, results: ProductOutput, name: str) -> 
         (output,) = results.outputs
         function.add(f"tl.store({function.tensor(output)} + places, {value}{masked(mask)})")
     function.constant("BLOCK", _ADDED)
-    return function.text(), function.launch(f"cdiv({expression(elements)}, {_ADDED})", 4), helpers
+    return function.jit_text(), function.launch(f"cdiv({expression(elements)}, {_ADDED})", 4), helpers
 
 
 def _simple_epilogue(problem: Product, function: JitFunction, columns: str, rows: str) -> None:

@@ -83,22 +83,22 @@ def starts(problem: Product, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[Mat
     for rows, columns, depth, warps, stages in _TILES:
         if rows > _rounded(m) or columns > _rounded(n):
             continue
-        tile = MatmulSchedule(rows, columns, min(depth, _rounded(k)), warps, stages)
+        first = MatmulSchedule(rows, columns, min(depth, _rounded(k)), warps, stages)
         programs = batch * math.ceil(m / rows) * math.ceil(n / columns)
         for split in (1, 2, 4, 8, 16, 32, 64):
             fits = split == 1 or (
-                programs * split <= 8 * gpu.multiprocessors and k >= 4 * split * tile.block_k
+                programs * split <= 8 * gpu.multiprocessors and k >= 4 * split * first.block_k
             )
             if fits:
-                precisions = first_precisions(problem.dtype)
-                seen |= {_first(problem, tile, split, precision) for precision in precisions}
+                precisions = first_precisions(problem.dtype, gpu)
+                seen |= {_first(problem, first, split, precision) for precision in precisions}
     yield from sorted(seen, key=repr)
 
 
-def _first(problem: Product, tile: MatmulSchedule, split: int, precision: Precision) -> MatmulSchedule:
+def _first(problem: Product, first: MatmulSchedule, split: int, precision: Precision) -> MatmulSchedule:
     """A first schedule: operands are exchanged where that has the right one along k in memory."""
     along = not problem.b.transposed and not problem.a.transposed
-    return evolve(tile, split_k=split, precision=precision, swapped=along and precision is Precision.TF32X3)
+    return evolve(first, split_k=split, precision=precision, swapped=along and precision is Precision.TF32X3)
 
 
 def _is_turned(problem: Product, schedule: MatmulSchedule) -> bool:
@@ -115,14 +115,15 @@ def refusal(problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int]
     """Why a schedule makes no kernel."""
     if problem.splits and schedule.split_k > 1:
         return "The parts of the sums are the task's own."
-    if reason := why_not(schedule.precision, problem.dtype):
+    if reason := why_not(schedule.precision, problem.dtype, gpu):
         return reason
-    if not _tile(problem, schedule).resident(gpu):
+    if not tile(problem, schedule).resident(gpu):
         return "The tile does not fit the registers and the shared memory of a multiprocessor."
     return None
 
 
-def _tile(problem: Product, schedule: MatmulSchedule) -> ProductTile:
+def tile(problem: Product, schedule: MatmulSchedule) -> ProductTile:
+    """What a program computes."""
     blocks = (schedule.block_m, schedule.block_n, schedule.block_k)
     return ProductTile(*blocks, schedule.warps, schedule.stages, schedule.precision, problem.dtype)
 
@@ -138,7 +139,7 @@ def estimate_us(
     parts = schedule.split_k * max(problem.splits, 1)
     depth = math.ceil(k / parts / schedule.block_k) * schedule.block_k
     programs = batch * parts * math.ceil(m / schedule.block_m) * math.ceil(n / schedule.block_n)
-    computed = _tile(problem, schedule).computed_us(gpu, programs, depth)
+    computed = tile(problem, schedule).computed_us(gpu, programs, depth)
     computed *= _kept_share(problem.triangle, m, n)
     if schedule.precision is Precision.TF32X3 and _is_turned(problem, schedule):
         computed *= TURNED

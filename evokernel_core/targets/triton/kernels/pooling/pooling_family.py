@@ -80,7 +80,7 @@ class _PoolingPrinter:
         lines = [expression(one) for one in (window.planes, window.depth.result, window.rows.result)]
         grid = f"cdiv({' * '.join(lines)}, {self.schedule.lines})"
         grid += f" * cdiv({expression(window.columns.result)}, {self.schedule.columns})"
-        return TritonKernel((function.text(),), (function.launch(grid, self.schedule.warps),))
+        return TritonKernel((function.jit_text(),), (function.launch(grid, self.schedule.warps),))
 
     def _head(self) -> None:
         """Which results a program has, and where their windows begin."""
@@ -88,7 +88,7 @@ class _PoolingPrinter:
         add = function.add
         planes = function.number("planes", window.planes)
         depth, rows, columns = (self.results[key] for key in _AXES)
-        add(f"tiles = tl.cdiv({columns}, COLUMNS)", "program = tl.program_id(0)")
+        add(f"tiles = tl.cdiv({columns}, COLUMNS)")
         add("lines = (program // tiles).to(tl.int64) * LINES + tl.arange(0, LINES)[:, None]")
         add("columns = program % tiles * COLUMNS + tl.arange(0, COLUMNS)[None, :]")
         add(f"inside = (lines < {planes} * {depth} * {rows}) & (columns < {columns})")

@@ -33,19 +33,13 @@ _IDENTITY = {
     "logaddexp": f"-{_INFINITY}",
 }
 _COMBINED = {
-    "sum": ("added", "return a + b"),
-    "prod": ("times", "return a * b"),
-    "max": ("larger", "return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)"),
-    "min": ("smaller", "return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)"),
-    "logaddexp": (
-        "log_of_sum",
-        "most = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n"
-        "    less = tl.minimum(a, b)\n"
-        "    # equal infinities have no difference\n"
-        "    return tl.where(a == b, a + 0.6931471805599453, most + tl.log(1.0 + tl.exp(less - most)))",
-    ),
+    "sum": "sum_of_two",
+    "prod": "multiplied",
+    "max": "larger_of_two",
+    "min": "smaller_of_two",
+    "logaddexp": "log_of_sum",
 }
-"""What combines two elements: the name of a function and its body."""
+"""The function that combines two elements."""
 
 
 @frozen
@@ -85,8 +79,7 @@ class _ScanPrinter:
         self.along, self.across = ("[None, :]", "[:, None]") if scan.in_rows else ("[:, None]", "[None, :]")
         self.block, self.other = ("COLUMNS", "LINES") if scan.in_rows else ("LINES", "COLUMNS")
         self.axis = 1 if scan.in_rows else 0
-        self.combine, body = _COMBINED[scan.op]
-        self.helper = f"@triton.jit\ndef {self.combine}(a, b):\n    {body}\n"
+        self.combine = _COMBINED[scan.op]
 
     def text(self, output: str) -> TritonKernel:
         function, schedule = self.function, self.schedule
@@ -95,7 +88,7 @@ class _ScanPrinter:
         function.constant("LINES", schedule.lines)
         function.constant("COLUMNS", schedule.columns)
         launch = function.launch(grid, schedule.warps, 2)
-        return TritonKernel((self.helper, function.text()), (launch,))
+        return TritonKernel((function.jit_text(),), (launch,), frozenset({self.combine}))
 
     def _head(self) -> str:
         function, scan = self.function, self.scan
@@ -104,13 +97,13 @@ class _ScanPrinter:
         self.length = function.number("length", scan.length)
         outer, self.inner = function.number("outer", scan.outer), function.number("inner", scan.inner)
         if scan.in_rows:
-            add("rows = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)")
+            add("rows = program.to(tl.int64) * LINES + tl.arange(0, LINES)")
             add(f"inside = rows < {outer}", f"start = rows * {self.length}")
             return f"cdiv({expression(scan.outer)}, {self.schedule.lines})"
         add(f"tiles = tl.cdiv({self.inner}, COLUMNS)")
-        add("lanes = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)")
+        add("lanes = program % tiles * COLUMNS + tl.arange(0, COLUMNS)")
         add(f"inside = lanes < {self.inner}")
-        add(f"start = (tl.program_id(0) // tiles).to(tl.int64) * {self.length} * {self.inner} + lanes")
+        add(f"start = (program // tiles).to(tl.int64) * {self.length} * {self.inner} + lanes")
         return f"{expression(scan.outer)} * cdiv({expression(scan.inner)}, {self.schedule.columns})"
 
     def _loop(self, output: str) -> None:

@@ -105,7 +105,7 @@ class _Writer:
     def _find(self) -> tuple[str, Launch]:
         """Each place's last entry, counted from 1."""
         function = JitFunction(f"{self.name}_winners")
-        function.add("entries = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)")
+        function.add("entries = program.to(tl.int64) * LINES + tl.arange(0, LINES)")
         self._chosen(function)
         number = f"entries % {factor(function.number('count', self.problem.count))} + 1"
         function.add(
@@ -114,7 +114,7 @@ class _Writer:
         lines = max(self.schedule.lines, 128)
         function.constant("LINES", lines)
         entries = expression(self.problem.outer.times(self.problem.count))
-        return function.text(), function.launch(f"cdiv({entries}, {lines})", self.schedule.warps)
+        return function.jit_text(), function.launch(f"cdiv({entries}, {lines})", self.schedule.warps)
 
     def _put(self) -> tuple[str, Launch]:
         """Each place's value, or what was there."""
@@ -133,7 +133,7 @@ class _Writer:
         kept = "mask & (winner == 0)[:, None]"
         function.add(f"before = tl.load({function.tensor(problem.source)} + {at}, mask={kept})")
         function.add(f"tl.store({output} + {at}, tl.where(is_put, x, before), mask=mask)")
-        return function.text(), function.launch(grid, self.schedule.warps)
+        return function.jit_text(), function.launch(grid, self.schedule.warps)
 
     # -- all of them count --------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class _Writer:
         to = self.memory if self.by_keys else self.output
         value = self._key(function) if self.by_keys else "x"
         function.add(f"tl.store({function.tensor(to)} + {at}, {value}, mask=mask)")
-        return function.text(), function.launch(grid, self.schedule.warps)
+        return function.jit_text(), function.launch(grid, self.schedule.warps)
 
     def _combine(self) -> tuple[str, Launch]:
         """What is put, by atomic operations."""
@@ -171,7 +171,7 @@ class _Writer:
         value = self._key(function) if self.by_keys else "x"
         at = f"{to} + place[:, None] * {run} + columns[None, :]"
         function.add(f"tl.atomic_{problem.kind}({at}, {value}, mask=mask)")
-        return function.text(), function.launch(grid, self.schedule.warps)
+        return function.jit_text(), function.launch(grid, self.schedule.warps)
 
     def _key(self, function: JitFunction) -> str:
         """An integer for the float ``x`` whose order is that of floats, with a NaN as the best."""
@@ -190,7 +190,7 @@ class _Writer:
         function.add("bits = tl.where(key < 0, key ^ 0x7FFFFFFF, key)")
         value = "bits.to(tl.float32, bitcast=True)"
         function.add(f"tl.store({function.tensor(self.output)} + {at}, {value}, mask=mask)")
-        return function.text(), function.launch(grid, self.schedule.warps)
+        return function.jit_text(), function.launch(grid, self.schedule.warps)
 
     # -- common -------------------------------------------------------------------------------
 
@@ -199,8 +199,8 @@ class _Writer:
         schedule, run = self.schedule, function.number("run", self.problem.run)
         count = function.number(f"all_{name}", lines)
         function.add(f"tiles = tl.cdiv({run}, COLUMNS)")
-        function.add(f"{name} = (tl.program_id(0) // tiles).to(tl.int64) * LINES + tl.arange(0, LINES)")
-        function.add("columns = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)")
+        function.add(f"{name} = (program // tiles).to(tl.int64) * LINES + tl.arange(0, LINES)")
+        function.add("columns = program % tiles * COLUMNS + tl.arange(0, COLUMNS)")
         function.add(f"inside = {name} < {count}")
         function.add(f"mask = inside[:, None] & (columns[None, :] < {run})")
         function.constant("LINES", schedule.lines)

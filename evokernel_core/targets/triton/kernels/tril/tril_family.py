@@ -75,8 +75,8 @@ def _text(problem: TriangleOfMatrices, schedule: TrilSchedule, task: KernelTask,
     )
     sign = ">=" if problem.triangle.upper else "<="
     function.add(f"tiles = tl.cdiv({columns}, COLUMNS)")
-    function.add("line = (tl.program_id(0) // tiles).to(tl.int64) * LINES + tl.arange(0, LINES)[:, None]")
-    function.add("column = tl.program_id(0) % tiles * COLUMNS + tl.arange(0, COLUMNS)[None, :]")
+    function.add("line = (program // tiles).to(tl.int64) * LINES + tl.arange(0, LINES)[:, None]")
+    function.add("column = program % tiles * COLUMNS + tl.arange(0, COLUMNS)[None, :]")
     function.add(f"kept = column - line % {factor(height)} {sign} {problem.triangle.diagonal}")
     function.add(f"inside = (line < {rows}) & (column < {columns})")
     function.add(f"place = line * {factor(columns)} + column")
@@ -86,7 +86,7 @@ def _text(problem: TriangleOfMatrices, schedule: TrilSchedule, task: KernelTask,
     function.constant("COLUMNS", schedule.columns)
     grid = f"cdiv({expression(problem.rows)}, {schedule.lines})"
     grid += f" * cdiv({expression(problem.columns)}, {schedule.columns})"
-    return TritonKernel((function.text(),), (function.launch(grid, schedule.warps),))
+    return TritonKernel((function.jit_text(),), (function.launch(grid, schedule.warps),))
 
 
 FAMILY = GpuFamily(
