@@ -36,7 +36,9 @@ PACKAGES = {
     **{f"evokernel_core/{name}": f"tests/{name}" for name in (
         "capture", "cli", "domain", "memory", "report", "synthesis", "twin", "vendor", "verifier",
     )},
-    **{f"evokernel_core/{name}": "tests/targets/ascendc" for name in ("compiler", "package", "targets/ascendc")},
+    **{
+        f"evokernel_core/{name}": "tests/targets/ascendc" for name in ("compiler", "package", "targets/ascendc")
+    },
     "evokernel_core/hardware": "tests/twin",
     "server/evokernel_mcp": "tests/mcp",
     "server/evokernel_server": "tests/server",

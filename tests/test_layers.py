@@ -248,6 +248,7 @@ ASKS_ASCEND = ("targets/ascendc/", "hardware/ascend/", "twin/")
 """Below these, modules are about Ascend's hardware."""
 ASKS_ASCEND_TOO = {
     "hardware/devices.py": "gives devices by their names",
+    "hardware/gpu/gpu_files.py": "lists chips among the devices of Triton",
     "hardware/gpu/npu.py": "what Triton's kernels see of a chip",
     "cli/twin.py": "the command that runs the twin",
     "vendor/rival.py": "the vendor's operators are those of torch_npu",

@@ -11,10 +11,8 @@ from functools import cache
 from types import MappingProxyType
 
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.hardware.ascend.chip_files import chip_names
 from evokernel_core.hardware.gpu.gpu import Gpu
 
-NPU_NAMES = chip_names()
 _LANES = 64
 """Elements of float32 that an instruction takes in a cycle: a repeat of 256 bytes."""
 

@@ -30,7 +30,6 @@ from evokernel_core.targets.triton.launch import (
 )
 from evokernel_core.targets.triton.source import triton_source
 
-
 _LONGEST_STEM = 36
 """Characters of a kernel's name without its number and what families put behind it: Ascend's runtime takes 49
 in all."""

@@ -22,10 +22,9 @@ HEADER = "import triton\nimport triton.language as tl\n"
 
 
 def _devices() -> tuple[str, ...]:
-    from evokernel_core.hardware.ascend.chip_files import chip_names
-    from evokernel_core.hardware.gpu.gpu_files import gpu_names
+    from evokernel_core.hardware.gpu.gpu_files import device_names
 
-    return (*gpu_names(), *chip_names())
+    return device_names()
 
 
 def _language() -> Language:

@@ -197,17 +197,19 @@ class _LayoutPrinter:
         return self.function.computed(name, " + ".join(map(expression, number.terms)))
 
     def _times(self, index: str, name: str, stride: Sum) -> str:
-        text = self._number(name, stride)
-        if text in ("0", "1"):
-            return "" if text == "0" else index
+        if stride.constant in (0, 1):
+            return index if stride.constant else ""
         wide = index if index.startswith("index") else f"{index}.to(tl.int64)"
-        return f"{wide} * {factor(text)}"
+        if stride.constant is not None and stride.constant < 0:
+            return f"-{wide}" if stride.constant == -1 else f"-{wide} * {-stride.constant}"
+        return f"{wide} * {factor(self._number(name, stride))}"
 
     def _at(self, pointer: str, terms: list[str]) -> str:
         """The pointers of a tile: of its whole shape, whatever the axes that one side has."""
         there = [term for term in terms if term not in ("", "0")]
         shaped = any("line" in term for term in there) and any("column" in term for term in there)
-        return " + ".join([pointer, *there, *([] if shaped else ["(line + column) * 0"])])
+        terms = [*there, *([] if shaped else ["(line + column) * 0"])]
+        return pointer + "".join(f" - {term[1:]}" if term[0] == "-" else f" + {term}" for term in terms)
 
 
 def _text(problem: Copies, schedule: LayoutSchedule, task: KernelTask, name: str) -> TritonKernel:
