@@ -37,7 +37,8 @@ PACKAGES = {
         "capture", "cli", "domain", "memory", "report", "synthesis", "twin", "vendor", "verifier",
     )},
     **{
-        f"evokernel_core/{name}": "tests/targets/ascendc" for name in ("compiler", "package", "targets/ascendc")
+        f"evokernel_core/{name}": "tests/targets/ascendc"
+        for name in ("compiler", "package", "targets/ascendc")
     },
     "evokernel_core/hardware": "tests/twin",
     "server/evokernel_mcp": "tests/mcp",

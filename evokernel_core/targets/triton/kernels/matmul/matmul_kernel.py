@@ -124,7 +124,7 @@ class _MatmulPrinter:
         """Where a program's share of k begins and ends."""
         if self.parts == 1:
             return "0", self.k
-        self.function.add(f"share = tl.cdiv(tl.cdiv({self.k}, BLOCK_K), {self.parts}) * BLOCK_K")
+        self.function.add(f"share = BLOCK_K * tl.cdiv({self.k}, BLOCK_K * {self.parts})")
         self.function.add("begin = part * share", f"end = min(begin + share, {self.k})")
         return "begin", "end"
 
