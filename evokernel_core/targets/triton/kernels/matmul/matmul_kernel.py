@@ -8,6 +8,7 @@ from evokernel_core.compiler.problems.products import Product, Triangle
 from evokernel_core.targets.triton.kernels.epilogue import Epilogue, EpiloguePrinter, Place, RowIndex
 from evokernel_core.targets.triton.kernels.function import (
     JitFunction,
+    JitText,
     both,
     divides,
     expression,
@@ -191,7 +192,9 @@ class _MatmulPrinter:
         return f"{expression(self.problem.batch)} * {self.parts} * {tiles}"
 
 
-def _adding(problem: Product, parts: int, results: ProductOutput, name: str) -> tuple[str, Launch, set[str]]:
+def _adding(
+    problem: Product, parts: int, results: ProductOutput, name: str
+) -> tuple[JitText, Launch, set[str]]:
     """The second launch of split sums, in the order of their parts."""
     function = JitFunction(name)
     pointer = function.tensor(results.scratch)

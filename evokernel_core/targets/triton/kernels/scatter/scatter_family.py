@@ -20,7 +20,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
-from evokernel_core.targets.triton.kernels.function import JitFunction, expression, factor
+from evokernel_core.targets.triton.kernels.function import JitFunction, JitText, expression, factor
 from evokernel_core.targets.triton.kernels.names import free_name, output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import TritonKernel
@@ -102,7 +102,7 @@ class _Writer:
         memory = Scratch(self.memory, "int32", expression(self.places), zeroed=True)
         return TritonKernel((find[0], put[0]), (find[1], put[1]), scratch=(memory,))
 
-    def _find(self) -> tuple[str, Launch]:
+    def _find(self) -> tuple[JitText, Launch]:
         """Each place's last entry, counted from 1."""
         function = JitFunction(f"{self.name}_winners")
         function.add("entries = program.to(tl.int64) * LINES + tl.arange(0, LINES)")
@@ -116,7 +116,7 @@ class _Writer:
         entries = expression(self.problem.outer.times(self.problem.count))
         return function.jit_text(), function.launch(f"cdiv({entries}, {lines})", self.schedule.warps)
 
-    def _put(self) -> tuple[str, Launch]:
+    def _put(self) -> tuple[JitText, Launch]:
         """Each place's value, or what was there."""
         problem, function = self.problem, JitFunction(self.name)
         grid = self._tiles(function, self.places, "places")
@@ -137,7 +137,7 @@ class _Writer:
 
     # -- all of them count --------------------------------------------------------------------
 
-    def _initial(self) -> tuple[str, Launch]:
+    def _initial(self) -> tuple[JitText, Launch]:
         """What is there before anything is put."""
         problem, function = self.problem, JitFunction(f"{self.name}_start")
         grid = self._tiles(function, self.places, "places")
@@ -154,7 +154,7 @@ class _Writer:
         function.add(f"tl.store({function.tensor(to)} + {at}, {value}, mask=mask)")
         return function.jit_text(), function.launch(grid, self.schedule.warps)
 
-    def _combine(self) -> tuple[str, Launch]:
+    def _combine(self) -> tuple[JitText, Launch]:
         """What is put, by atomic operations."""
         problem, function = self.problem, JitFunction(self.name)
         grid = self._tiles(function, problem.outer.times(problem.count), "entries")
@@ -180,7 +180,7 @@ class _Writer:
         function.add("key = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)")
         return f"tl.where(x != x, {best}, key)"
 
-    def _decode(self) -> tuple[str, Launch]:
+    def _decode(self) -> tuple[JitText, Launch]:
         """Floats of the integers."""
         function = JitFunction(f"{self.name}_end")
         grid = self._tiles(function, self.places, "places")
