@@ -31,7 +31,7 @@ from evokernel_core.targets.sources import files_of
 
 TASK = "task.py"
 START, FAILED = "# The kernel to make faster", "# The last attempt, which failed"
-_NEXT = r"\n\nIt takes \d|^# (?:What|Attempts|Why a person|Edits|The (?:last|kernel))\b|\Z"
+_NEXT = r"\n\nIt (?:takes \d|changed)|^# (?:What|Attempts|Why a person|Edits|The (?:last|kernel))\b|\Z"
 _SECTION = re.compile(rf"^({START}|{FAILED})$(.*?)(?={_NEXT})", re.MULTILINE | re.DOTALL)
 Files = Mapping[str, str]
 UNREADABLE = "answer"
