@@ -252,7 +252,7 @@ def test_what_says_nothing_is_left_out_of_an_exemplar(text: str, shown: str) -> 
 @pytest.mark.parametrize("typical", typical_tasks(), ids=lambda typical: typical.name)
 def test_an_exemplar_has_no_leftovers_and_says_where_it_is_narrow(typical: Typical) -> None:
     body = exemplar(typical, CHIP).body
-    assert not re.search(r"(?:\(|\|\| )(\w+) (?:-|<) \1(?:\)| \|\|)", body)
+    assert not re.search(r"(?:\(|\|\| )([\w.]+) (?:-|<) \1(?:\)| \|\|)", body)
     assert ("Repeats and repeat strides are uint8_t, 255 at most" in body) == (
         "static_cast<uint8_t>(" in source_of(typical, CHIP).files[KERNEL]
     )

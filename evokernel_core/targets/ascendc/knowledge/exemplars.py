@@ -26,8 +26,8 @@ from evokernel_core.targets.ascendc.source import KERNEL
 _LEFTOVERS = (
     (re.compile(r"(?<=\()(\d+) < \1 \|\| "), ""),
     (re.compile(r" \|\| (\d+) < \1(?= \|\||\))"), ""),
-    (re.compile(r"static_cast<\w+>\(\((\w+) - \1\) \* sizeof\(\w+\)\)"), "0"),
-    (re.compile(r"\((\w+) - \1\) \* sizeof\(\w+\)"), "0"),
+    (re.compile(r"static_cast<\w+>\(\(([\w.]+) - \1\) \* sizeof\(\w+\)\)"), "0"),
+    (re.compile(r"\(([\w.]+) - \1\) \* sizeof\(\w+\)"), "0"),
     (re.compile(r"(?<=\w) \+ 0(?=[\])])"), ""),
 )
 """Expressions that say nothing, and what stands for them."""
