@@ -10,7 +10,7 @@ figures are those of a launch at full size on the twin. Needs torch and a compil
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from exemplars import captured
@@ -18,10 +18,13 @@ from exemplars import captured
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
+from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm_prompt import draft_prompt, refine_prompt
 from evokernel_core.targets.ascendc.author import initial, write
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
+from evokernel_core.targets.ascendc.knowledge import kind_of
+from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, simplified, source_of
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.gates.latency import timed_at_full_size
 
@@ -39,13 +42,27 @@ def timed(task: KernelTask, chip: Chip) -> Candidate:
     return Candidate(source, Verdict(task.task_id, source.source_id, backend.name, gates, latency))
 
 
-def prompts(task: KernelTask, chip: Chip) -> Iterator[tuple[str, str]]:
-    """``system``, ``draft`` and ``refine`` with the text of each."""
-    draft = draft_prompt(task, Context(), ascendc(chip), structured=True)
-    yield "system", draft.messages[0]["content"]
-    yield "draft", draft.messages[1]["content"]
-    refine = refine_prompt(task, Context(start=timed(task, chip)), ascendc(chip), structured=True)
-    yield "refine", refine.messages[1]["content"]
+def prompts(task: KernelTask, chip: Chip) -> Iterator[tuple[str, str, int]]:
+    """``system``, ``draft`` and ``refine`` with the text of each, and its characters with those of the system
+    message, but for the kernel that it shows."""
+    draft = draft_prompt(task, Context(), ascendc(chip), structured=True).messages
+    yield "system", draft[0]["content"], len(draft[0]["content"])
+    example = source_of(nearest(kind_of(task, chip), chip), chip)
+    yield "draft", draft[1]["content"], beside(draft, map(simplified, example.files.values()))
+    start = timed(task, chip)
+    refine = refine_prompt(task, Context(start=start), ascendc(chip), structured=True).messages
+    own = Privacy(task).files(start.source, ascendc(chip))
+    yield "refine", refine[1]["content"], beside(refine, own.files.values())
+
+
+def beside(messages: Iterable[Mapping[str, str]], code: Iterable[str]) -> int:
+    """The characters of messages without the texts of a kernel. Raises ValueError where one is not shown."""
+    text = "".join(message["content"] for message in messages)
+    length = len(text)
+    for file in code:
+        text.index(file.strip("\n"))
+        length -= len(file)
+    return length
 
 
 def main() -> int:
@@ -54,10 +71,10 @@ def main() -> int:
     chip = load_chip()
     for name, task in captured(FUNCTIONS):
         sizes = []
-        for part, text in prompts(task, chip):
+        for part, text, rest in prompts(task, chip):
             (folder / f"{name}.{part}.md").write_text(text)
-            sizes.append(f"{part} {len(text):6}")
-        print(f"{name:24} {task.op_category:14} {'  '.join(sizes)} characters", flush=True)
+            sizes.append(f"{part} {rest:6}")
+        print(f"{name:24} {task.op_category:14} {'  '.join(sizes)} characters beside a kernel", flush=True)
     return 0
 
 

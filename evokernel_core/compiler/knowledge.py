@@ -59,6 +59,9 @@ class Knowledge(Protocol):
         """What helps where something binds (as ``latency`` says it of the kernel to refine), and what a task
         and the texts of ``kernels`` need beside what is common."""
 
+    def most_characters(self, kind: Any) -> int:
+        """Of all that is told, but for the texts of kernels."""
+
     def most_blocks(self, kind: Any, device: Device) -> int:
         """The blocks of a launch that keeps all workers busy."""
 

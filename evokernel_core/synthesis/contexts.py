@@ -81,7 +81,7 @@ class Librarian:
         )
 
     def _precedents(self, experiences: Iterable[Experience]) -> Iterator[Precedent]:
-        """The best kernel of each other task that a success tells of, and what it was made from."""
+        """The best kernel of each other task that a success tells of."""
         seen = {self.task.task_id}
         for experience in experiences:
             if experience.kind is not ExperienceKind.SUCCESS or experience.task_id in seen:
@@ -97,13 +97,7 @@ class Librarian:
         best = self.memory.best(experience.task_id, *timed) if timed else None
         if task is None or timed is None or best is None:
             return None
-        chip, _ = timed
-        kernel = Candidate(best.source, best.verdict, best.parent)
-        start = self.memory.source(best.parent) if best.parent else None
-        verdict = self.memory.verdict(experience.task_id, best.parent, best.verdict.verifier, chip)
-        if start is None or verdict is None or not verdict.feasible:
-            return Precedent(task, kernel)
-        return Precedent(task, kernel, Candidate(start, verdict))
+        return Precedent(task, Candidate(best.source, best.verdict, best.parent))
 
     def _records(self) -> tuple[TuningRecord, ...]:
         """Verdicts on this chip beside estimates; none where the memory is not asked or cannot learn."""

@@ -20,7 +20,7 @@ _EXP_CAP = 80.0
 _LARGEST = 3.4028234663852886e38
 """The largest finite float32."""
 
-_NORMAL_LOGIT = (
+NORMAL_LOGIT = (
     1.59576853700137,
     0.072668297673969,
     -6.605298228526963e-05,
@@ -32,7 +32,7 @@ _NORMAL_LOGIT = (
 """ln(P / (1 - P)) / x in powers of x * x for the normal distribution function P(x): a least-squares fit
 that leaves an error of 7e-8 in x * P(x) and 2.3e-7 in erf, and grows without bound in both tails."""
 
-_SHORT_NORMAL_LOGIT = (
+SHORT_NORMAL_LOGIT = (
     1.595656272256367,
     0.07293758069172723,
     -2.497224334102872e-04,
@@ -111,7 +111,7 @@ def _tanh_of_half(b: Builder, x: Operand, *, half: bool) -> Operand:
 
 def erf(b: Builder, x: Operand, half: bool = False) -> Operand:
     """tanh(l / 2), with l the logit of the normal distribution at sqrt(2) * x; ``half`` as in tanh."""
-    scaled = [c * 2.0 ** (power + 0.5) for power, c in enumerate(_NORMAL_LOGIT)]
+    scaled = [c * 2.0 ** (power + 0.5) for power, c in enumerate(NORMAL_LOGIT)]
     logit = b.mul(polynomial(b, b.mul(x, x), scaled), x)
     return _tanh_of_half(b, b.min(logit, _EXP_CAP), half=half)
 
@@ -119,7 +119,7 @@ def erf(b: Builder, x: Operand, half: bool = False) -> Operand:
 def gelu(b: Builder, x: Operand, half: bool = False) -> Operand:
     """x / (1 + exp(-l)), with l the logit of the normal distribution at x; ``half`` results are
     rounded to 16 bits."""
-    coefficients = _SHORT_NORMAL_LOGIT if half else _NORMAL_LOGIT
+    coefficients = SHORT_NORMAL_LOGIT if half else NORMAL_LOGIT
     logit = b.mul(polynomial(b, b.mul(x, x), [-c for c in coefficients]), x)
     return b.div(x, b.add(b.exp(logit), 1.0))
 

@@ -34,12 +34,10 @@ class Candidate:
 
 @frozen
 class Precedent:
-    """The best kernel of a similar task, and the one that it was made from, None for a draft. Latencies are
-    of one chip and source."""
+    """The best kernel of another task."""
 
     task: KernelTask
     kernel: Candidate
-    start: Candidate | None = None
 
 
 Precedents = Callable[[], tuple[Precedent, ...]]

@@ -11,48 +11,48 @@ from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.language import Language, SourceToken
+from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LineTime
 from evokernel_core.synthesis.privacy import Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Precedent
 from evokernel_core.targets.sources import language_of, main_file
 
-LONGEST_CODE = 12_000
-"""Characters of a similar task's kernel; a longer one is not shown whole."""
-LONGEST_DIFF = 6_000
+LONGEST_CODE = 16_000
+"""Characters of a similar task's kernel; a longer one is not shown."""
+LONGEST_DIFF = 3_000
 """Characters of what changed; a longer change is cut behind a line."""
+LEAST_SHARED = 0.5
+"""The share of their operations that similar tasks have in common."""
 LONGEST_STATEMENT = 4
 """Lines of one statement."""
 LONGEST_ABOUT = 600
 """Characters that say what a similar task computes."""
 
 
-def precedents(known: Iterable[Precedent], author: KernelAuthor) -> list[dict[str, Any]]:
-    """The kernels under names of ours. One that this version cannot write again is left out: it would bring
-    names of a file along."""
-    return [shown for entry in known if (shown := _shown(entry, author)) is not None]
+def precedent(task: KernelTask, known: Iterable[Precedent], author: KernelAuthor) -> dict[str, Any] | None:
+    """The kernel of the most similar task under names of ours, None where none is similar. One that this
+    version cannot write again is left out: it would bring names of a file along."""
+    similar = [entry for entry in known if _shared(task, entry.task) >= LEAST_SHARED]
+    shown = (_shown(entry, author) for entry in sorted(similar, key=lambda entry: -_shared(task, entry.task)))
+    return next(filter(None, shown), None)
+
+
+def _shared(task: KernelTask, other: KernelTask) -> float:
+    """The share of their operations that two tasks of a category have in common, 0 for other tasks."""
+    ops, others = ({node.op for node in each.graph.nodes} for each in (task, other))
+    return len(ops & others) / max(len(ops | others), 1) if task.op_category == other.op_category else 0.0
 
 
 def _shown(precedent: Precedent, author: KernelAuthor) -> dict[str, Any] | None:
-    privacy, latency = Privacy(precedent.task), precedent.kernel.verdict.latency
-    if latency is None:
-        return None
+    latency = precedent.kernel.verdict.latency
     try:
-        kernel = privacy.files(precedent.kernel.source, author)
-        start = privacy.files(precedent.start.source, author) if precedent.start else None
+        kernel = Privacy(precedent.task).files(precedent.kernel.source, author)
     except ProposerError:
         return None
     code = "\n".join(f"{name}:\n{text}" for name, text in kernel.files.items())
-    change = _change(start, kernel) if start else ""
-    if len(code) > LONGEST_CODE and not change:
+    if latency is None or len(code) > LONGEST_CODE:
         return None
-    return {
-        "us": latency.us,
-        "source": latency.source.value,
-        "about": _about(precedent),
-        "code": code if len(code) <= LONGEST_CODE else "",
-        "diff": change,
-        "gain": precedent.start.latency_us / latency.us if precedent.start else 1.0,
-    }
+    return {"us": latency.us, "source": latency.source.value, "about": _about(precedent), "code": code}
 
 
 def _about(precedent: Precedent) -> str:
@@ -66,7 +66,7 @@ def _about(precedent: Precedent) -> str:
     return "; ".join([*steps, *sizes])[:LONGEST_ABOUT]
 
 
-def _change(start: KernelSource, kernel: KernelSource) -> str:
+def change(start: KernelSource, kernel: KernelSource) -> str:
     """A unified diff of all files, cut to what a prompt has room for."""
     lines = [
         line for name, text in kernel.files.items() for line in _diff(name, start.files.get(name, ""), text)

@@ -6,9 +6,10 @@ kind of cores and a chip, the question begins with what is known of the kind of 
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,8 +17,9 @@ from attrs import frozen
 from jinja2 import Environment, PackageLoader
 
 from evokernel_core.compiler.author import KernelAuthor
-from evokernel_core.domain.experience import Experience
+from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import Objection
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
@@ -25,7 +27,7 @@ from evokernel_core.domain.verdict import GateStatus, Verdict, evenness
 from evokernel_core.synthesis.lessons import GATES, summary
 from evokernel_core.synthesis.privacy import MODEL, Privacy, neutral
 from evokernel_core.synthesis.proposers.base import Candidate, Context
-from evokernel_core.synthesis.proposers.llm_code import hot_lines, precedents
+from evokernel_core.synthesis.proposers.llm_code import change, hot_lines, precedent
 from evokernel_core.targets import load_knowledge
 from evokernel_core.targets.sources import main_file
 from evokernel_core.templates import text_environment
@@ -34,8 +36,14 @@ from evokernel_core.verifier.gates.mixture import told
 
 MOST_ATTEMPTS = 8
 """Earlier attempts that a prompt mentions, the latest ones."""
-LONGEST_ITEM = 12_000
+LONGEST_ITEM = 3_000
 """Characters of one experience in a prompt."""
+OF_MEMORY = 0.4
+"""The share of what is left for further items that those of the memory may take."""
+HEADING = 40
+"""Characters around an item, at most."""
+FORM = 1_200
+"""Characters in which the form of an answer is told, at most."""
 LONGEST_WORDS = 400
 """Characters of what an attempt's author says of it."""
 _SEED = re.compile(r", seed \d+(?=\))")
@@ -88,13 +96,16 @@ def _prompt(
 ) -> Prompt:
     device, knowledge = author.device, load_knowledge(author.target.name)
     privacy, kind = Privacy(task), knowledge.kind_of(task, device)
-    main, common = main_file(author.target.name), knowledge.common(kind, device)
+    main = main_file(author.target.name)
     start, failed = context.start, last_failure(context.children)
-    files = [privacy.files(choice.source, author) for choice in (start, failed) if choice]
+    own, attempt = (privacy.files(choice.source, author) if choice else None for choice in (start, failed))
+    similar = None if own or attempt else precedent(task, context.precedents(), author)
     latency = start.verdict.latency if start else None
-    further = knowledge.further(task, kind, latency, [file.files[main] for file in files], device)
-    items = _items(context, further, common)
-    ours = {item.id for item in items} - {experience.id for experience in context.experiences}
+    kernels = [files.files[main] for files in (own, attempt) if files]
+    common = _common(knowledge.common(kind, device), has_kernel=bool(kernels), has_similar=bool(similar))
+    told_of = {card.id for card in common}
+    further = knowledge.further(task, kind, latency, kernels, device)
+    further = tuple(card for card in further if card.id not in told_of)
     blocks = latency.block_dim if latency else knowledge.most_blocks(kind, device)
     drawn_sizes, drawn_values = told(task)
     values = {
@@ -106,14 +117,12 @@ def _prompt(
         "drawn_values": drawn_values,
         "always": max(SMALL),
         "task": describe_task(task) | {"bound_us": author.least_us(task)},
-        "items": [
-            _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
-        ],
-        "precedents": precedents(context.precedents(), author),
-        "start": start and {"source": files[0], "latency": start.verdict.latency},
+        "items": [],
+        "similar": similar,
+        "start": own and {"source": own, "latency": latency},
         "kernel_file": main,
-        "hot_lines": hot_lines(start, files[0]) if start else [],
-        "failed": failed and {"source": files[-1]},
+        "hot_lines": hot_lines(start, own) if start and own else [],
+        "failed": attempt and {"source": attempt, "change": change(own, attempt) if own else ""},
         "attempts": [_attempt(child, privacy) for child in context.children[-MOST_ATTEMPTS:]],
         "faster_us": _faster_us(context),
         "evenness": evenness(latency, knowledge.most_blocks(kind, device)) if latency else 1.0,
@@ -121,9 +130,34 @@ def _prompt(
         "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
     }
     system = knowledge.system_message(kind, device, structured=structured)
-    question = _environment().get_template(template).render(values)
+    page = _environment().get_template(template)
+    code = _code(attempt or own, similar, common)
+    room = knowledge.most_characters(kind) + code - len(system) - len(page.render(values))
+    items = _fitting(_memory(context, told_of), further, room - FORM)
+    ours = {item.id for item in further}
+    shown = [
+        _item(number, item, None if item.id in ours else privacy) for number, item in enumerate(items, 1)
+    ]
+    question = page.render(values | {"items": shown})
     messages = {"role": "system", "content": system}, {"role": "user", "content": question}
     return Prompt(messages, items)
+
+
+def _code(shown: KernelSource | None, similar: Mapping[str, str] | None, common: Iterable[Experience]) -> int:
+    """The characters of the one kernel that a question shows."""
+    if shown is not None:
+        return sum(map(len, shown.files.values()))
+    if similar is not None:
+        return len(similar["code"])
+    return sum(len(card.body) for card in common if card.kind is ExperienceKind.EXEMPLAR)
+
+
+def _common(known: Iterable[Experience], *, has_kernel: bool, has_similar: bool) -> tuple[Experience, ...]:
+    """What a question begins with: one kernel is shown in it. Where that is the task's own, the cards are
+    those of what it calls."""
+    example = {ExperienceKind.EXEMPLAR} if has_kernel or has_similar else set()
+    cards = {ExperienceKind.API_CARD} if has_kernel else set()
+    return tuple(card for card in known if card.kind not in example | cards)
 
 
 def _attempt(child: Candidate, privacy: Privacy) -> str:
@@ -156,13 +190,31 @@ def _faster_us(context: Context) -> float:
     return best if context.start and best < context.start.latency_us else 0.0
 
 
-def _items(
-    context: Context, further: Iterable[Experience], common: Iterable[Experience]
+def _memory(context: Context, known: Container[str]) -> tuple[Experience, ...]:
+    """What the memory chose: one item of an attempt, and nothing that is told anyway."""
+    chosen = {_attempt_of(item): item for item in reversed(context.experiences) if item.id not in known}
+    return tuple(reversed(chosen.values()))
+
+
+def _attempt_of(item: Experience) -> str:
+    """The kernel that an item tells of, or the item."""
+    payload = json.loads(item.payload) if item.payload else {}
+    return str(payload.get("source_id", item.id)) if isinstance(payload, dict) else item.id
+
+
+def _fitting(
+    memory: Iterable[Experience], further: Iterable[Experience], room: int
 ) -> tuple[Experience, ...]:
-    """What the memory chose, and what the target knows of the task beyond its kind."""
-    known = {experience.id for experience in common}
-    chosen = (*context.experiences, *further)
-    return tuple({choice.id: choice for choice in chosen if choice.id not in known}.values())
+    """What there is room for: of the memory in a share of it, of what the target knows of the task in the
+    rest."""
+    taken: dict[str, Experience] = {}
+    for items, until in ((memory, room * (1 - OF_MEMORY)), (further, 0.0)):
+        for item in items:
+            size = len(item.title) + min(len(item.body), LONGEST_ITEM) + HEADING
+            if item.id not in taken and room - size >= until:
+                taken[item.id] = item
+                room -= size
+    return tuple(taken.values())
 
 
 def _feedback(text: str, failed: Candidate | None, privacy: Privacy) -> str:

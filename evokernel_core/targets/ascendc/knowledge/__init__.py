@@ -17,7 +17,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.kernels.family import Cores
-from evokernel_core.targets.ascendc.knowledge.cards import CORES, LIMIT, cards, task_cards, used_cards
+from evokernel_core.targets.ascendc.knowledge.cards import CORES, LIMIT, Card, cards, task_cards, used_cards
 from evokernel_core.targets.ascendc.knowledge.exemplars import exemplar, nearest, source_of
 from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind, kind_of
 from evokernel_core.targets.ascendc.knowledge.practices import (
@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 
+MOST_OF_CARDS = {Cores.VECTOR: 9_000, Cores.CUBE: 9_000, Cores.BOTH: 12_000}
+"""Characters of the cards that all tasks of a kind are told."""
+
+
 @lru_cache(maxsize=64)
 def rules(units: Cores, chip: Chip) -> tuple[Experience, ...]:
     """The rules for kernels on such cores of a chip, as in rules.toml."""
@@ -59,9 +63,22 @@ def rules(units: Cores, chip: Chip) -> tuple[Experience, ...]:
 @lru_cache(maxsize=64)
 def common_knowledge(kind: KernelKind, chip: Chip) -> tuple[Experience, ...]:
     """Rules, cards of what the kind's exemplar calls, and the exemplar: the same for all tasks of a kind."""
-    typical = nearest(kind)
-    known = used_cards([source_of(typical, chip).files[KERNEL]], kind.units)
+    typical = nearest(kind, chip)
+    known = _fitting(used_cards([source_of(typical, chip).files[KERNEL]], kind.units), kind.units)
     return (*rules(kind.units, chip), *(card.experience for card in known), exemplar(typical, chip))
+
+
+def _fitting(known: Iterable[Card], units: Cores) -> tuple[Card, ...]:
+    """The cards that there is room for: those of every kernel first, then of cube cores and of rare calls,
+    which an example alone tells too little of."""
+    known, room, taken = tuple(known), MOST_OF_CARDS[units], set()
+    for card in sorted(
+        known, key=lambda card: (not card.always, Cores.VECTOR in card.cores and card.is_topic)
+    ):
+        if len(card.experience.body) <= room:
+            taken.add(card.experience.id)
+            room -= len(card.experience.body)
+    return tuple(card for card in known if card.experience.id in taken)
 
 
 def further_cards(task: KernelTask, kind: KernelKind, kernels: Iterable[str]) -> tuple[Experience, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.compiler.knowledge_items import item
+from evokernel_core.compiler.lowering.numerics import NORMAL_LOGIT, SHORT_NORMAL_LOGIT
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.ascend.api import api_row, api_rows, most_of
@@ -28,6 +29,8 @@ CORES = {
     "cube": frozenset((Cores.CUBE, Cores.BOTH)),
     "mixed": frozenset((Cores.BOTH,)),
 }
+_COEFFICIENTS = {"{normal_logit}": NORMAL_LOGIT, "{short_normal_logit}": SHORT_NORMAL_LOGIT}
+"""What the author computes with, by its name in a text."""
 _MATRIX_PAGES = "矩阵计算"
 """In the names of the pages of the documentation that are about cube cores."""
 
@@ -114,6 +117,8 @@ def _structs(signatures: Iterable[str]) -> frozenset[str]:
 def _topic(row: dict[str, Any]) -> Card:
     keys = tuple(row.get("rows", ()))
     text = LIMIT.sub(lambda found: str(most_of(found[1], found[2])), row["text"].strip())
+    for name, coefficients in _COEFFICIENTS.items():
+        text = text.replace(name, ", ".join(f"{number:.9g}" for number in coefficients))
     body = "\n".join([*fact_lines(keys, repeats=row.get("repeats", False)), text])
     return Card(
         item(ExperienceKind.API_CARD, row["title"], body),

@@ -26,13 +26,17 @@ from evokernel_core.targets.ascendc.source import KERNEL
 _LEFTOVERS = (
     (re.compile(r"(?<=\()(\d+) < \1 \|\| "), ""),
     (re.compile(r" \|\| (\d+) < \1(?= \|\||\))"), ""),
-    (re.compile(r"static_cast<\w+>\(\((\w+) - \1\) \* sizeof\(\w+\)\)"), "0"),
-    (re.compile(r"\((\w+) - \1\) \* sizeof\(\w+\)"), "0"),
+    (re.compile(r"static_cast<\w+>\(\(([\w.]+) - \1\) \* sizeof\(\w+\)\)"), "0"),
+    (re.compile(r"\(([\w.]+) - \1\) \* sizeof\(\w+\)"), "0"),
     (re.compile(r"(?<=\w) \+ 0(?=[\])])"), ""),
 )
 """Expressions that say nothing, and what stands for them."""
 TASKS = Path(__file__).parent / "tasks.json"
 """Made by benchmarks/exemplars.py."""
+
+
+LONGEST = 48_000
+"""Characters of the longest kernel that is shown as an example."""
 
 
 @frozen(eq=False)
@@ -61,16 +65,16 @@ def typical_tasks() -> tuple[Typical, ...]:
     )
 
 
-def nearest(kind: KernelKind) -> Typical:
-    """The typical task of a kind: of its family and cores, else of its family, else of its cores, else of the
-    cores of the whole."""
+def nearest(kind: KernelKind, chip: Chip) -> Typical:
+    """The typical task of a kind whose kernel a prompt has room for: of its family and cores, else of its
+    family, else of its cores, else any."""
     known = typical_tasks()
     for same in (
         lambda item: (item.family, item.cores) == (kind.family, kind.cores),
         lambda item: item.family == kind.family,
         lambda item: item.cores is kind.cores,
     ):
-        entry = next(filter(same, known), None)
+        entry = next((item for item in known if same(item) and _length(item, chip) <= LONGEST), None)
         if entry is not None:
             return entry
     return known[0]
@@ -80,6 +84,10 @@ def nearest(kind: KernelKind) -> Typical:
 def source_of(typical: Typical, chip: Chip) -> KernelSource:
     """The author's kernel of a typical task."""
     return write(typical.task, initial(typical.task, chip), chip)
+
+
+def _length(typical: Typical, chip: Chip) -> int:
+    return sum(map(len, source_of(typical, chip).files.values()))
 
 
 def _notes(source: KernelSource) -> Iterator[str]:

@@ -26,6 +26,7 @@ _OVERLAPS = {
     "accumulates": "source and destination are the same or disjoint; a destination that does not advance may "
     "be its own second source",
 }
+UB_BLOCK = 32
 _PAID_BY = {
     "MTE1": "by bytes",
     "MTE2": "by bytes and copies",
@@ -33,7 +34,7 @@ _PAID_BY = {
     "FIX": "by results",
     "M": "by fractals",
     "V": "by bytes",
-    "S": "scalar instructions",
+    "S": "",
 }
 
 
@@ -68,7 +69,12 @@ def _limits(row: ApiRow, repeats: bool) -> str:
     ]
     shown = [limit for limit in row.limits if repeats or limit not in usual]
     bounded = {limit.parameter for limit in row.limits}
-    ranges = [f"{entry.parameter} {entry.low}..{entry.high}{_unit(row, entry.parameter)}" for entry in shown]
+    alike: dict[str, list[str]] = {}
+    for entry in shown:
+        alike.setdefault(f"{entry.low}..{entry.high}{_unit(row, entry.parameter)}", []).append(
+            entry.parameter
+        )
+    ranges = [f"{' '.join(names)} {bounds}" for bounds, names in alike.items()]
     counted = [f"{name}{_unit(row, name)}" for name in row.units if name not in bounded | {"count", "mask"}]
     whole = [f"{name} * sizeof(T) a multiple of {unit}" for name, unit in row.whole.items()]
     return ", ".join([*ranges, *(counted if shown or not bounded else []), *whole])
@@ -80,9 +86,9 @@ def _unit(row: ApiRow, parameter: str) -> str:
 
 def _operands(row: ApiRow) -> str:
     sizes = [
-        f"{'all' if name == 'all' else name} at multiples of {size} bytes"
+        f"{name} at multiples of {size} bytes"
         for name, size in row.alignment.items()
-        if size > 1
+        if size > 1 and (name, size) != ("all", UB_BLOCK)  # what holds for all of UB is said once
     ]
     return "; ".join(
         [*([", ".join(sizes)] if sizes else []), *([_OVERLAPS[row.overlap]] if row.overlap else [])]

@@ -127,6 +127,9 @@ class AscendCKnowledge:
         binding = bindings_of(latency, chip) if latency else expected_bindings(task, chip)
         return *practices_for(binding, kind.units, chip), *further_cards(task, kind, kernels)
 
+    def most_characters(self, kind: KernelKind) -> int:
+        return 32_000 if kind.units is Cores.BOTH else 24_000
+
     def most_blocks(self, kind: KernelKind, device: Device) -> int:
         return most_blocks(kind.units, chip_of(device))
 
@@ -146,7 +149,7 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
     form of an answer."""
     reserved_bytes = RESERVED_BYTES if units is Cores.BOTH else 0
     core_gbps = chip.mte.load_bytes_per_cycle * chip.mhz / 1000
-    known = [card for card in cards() if units in card.cores]
+    known = [card for card in cards() if units in card.cores and card.is_topic]
     values = {
         "units": units,
         "chip": chip,
@@ -159,8 +162,7 @@ def system_message(units: Cores, chip: Chip, *, structured: bool | None) -> str:
         "full_cores": math.ceil(chip.gm.hbm_achieved_gbps / core_gbps),
         "request_bytes": REQUEST_BYTES,
         "launch_us": launch_us(units, most_blocks(units, chip), chip),
-        "titles": [card.experience.title for card in known if card.is_topic],
-        "functions": [card.rows[0] for card in known if not card.is_topic],
+        "titles": [card.experience.title.partition(": ")[0] for card in known],
         "repeats": most_of("Add", "repeatTime"),
         "mmad_limit": most_of("Mmad", "m"),
         "classes": [name for name in COSTS if name],

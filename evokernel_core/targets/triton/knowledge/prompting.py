@@ -104,6 +104,9 @@ class TritonKnowledge:
         words = {word for node in task.graph.nodes for word in _words_of(node.op)}
         return tuple(card.experience for card in cards() if card.ops & words)
 
+    def most_characters(self, kind: str) -> int:
+        return 24_000
+
     def most_blocks(self, kind: str, device: Device) -> int:
         return _PROGRAMS_A_MULTIPROCESSOR * gpu_of(device).multiprocessors
 
