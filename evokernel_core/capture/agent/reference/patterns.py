@@ -20,8 +20,8 @@ _SEGMENT = 24
 _STRIDES = (-1.0, 0.0, 0.25, 0.5, 1.0, 1.0, 3.0)
 """How far an index is from the one before it: below 1 several are equal."""
 _EXTRA_SHARE = 1 / 8
-_ALONE, _ALONE_SHARE = 4, 3 / 4
-"""So few indices are often all the extra one."""
+_ALONE, _ALONE_SHARE = 4, 1 / 2
+"""So few indices are often all the extra one, and a single one of the least sizes (``uniform``) always is."""
 _AT_ENDS = 1 / 16
 """The share of segments that begin at the first index, and that of those which begin at the last one."""
 _DENSITIES = (0.0, 1.0, 0.5, 1 / 16, 15 / 16)
@@ -48,7 +48,8 @@ def draw_integers(
         values[..., :1] = low
     if limit.extra is None:
         return values
-    is_alone = 0 < values.numel() <= _ALONE and bool(torch.rand((), generator=generator) < _ALONE_SHARE)
+    share = 1.0 if distribution == "uniform" and values.numel() == 1 else _ALONE_SHARE
+    is_alone = values.numel() <= _ALONE and bool(torch.rand((), generator=generator) < share)
     chosen = torch.rand(shape, generator=generator) < (1.0 if is_alone else _EXTRA_SHARE)
     return torch.where(chosen, torch.full((), limit.extra), values)
 
