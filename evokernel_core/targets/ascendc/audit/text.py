@@ -101,7 +101,7 @@ def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
         if token.kind is CppTokenKind.STRING and re.match(r'(?:u8|[uUL])?R"', token.text):
             yield Finding("audit-obfuscated", Sentence("A raw string is not allowed."), file, token.line)
         if token.kind is CppTokenKind.NAME and (message := refused_name(token.text)):
-            # as it is written: a macro of the compiler (__COUNTER__, __GNUC__) is another number in another one
+            # as it is written: a macro of the compiler (__COUNTER__) is another number in another one
             yield Finding("audit-forbidden-name", message, file, token.line)
         if token.kind is not CppTokenKind.PUNCTUATION:
             continue
