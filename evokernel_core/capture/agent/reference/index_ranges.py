@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .integer_inputs import DIVIDING
-
 Node = Mapping[str, Any]
 Shapes = Mapping[tuple[str, int], tuple[int, ...]]
 
@@ -137,6 +135,7 @@ def _bags(node: Node, shapes: Shapes) -> _Limits:
     yield node["args"][2], Range(0, _shape(node, 1, shapes)[0] + 1, offsets=True)
 
 
+DIVIDING = ("div", "floor_divide", "remainder", "fmod")
 _MOST_DIVISOR = 1 << 31
 _DIVISORS = {"int8": (-(1 << 7), 1 << 7), "uint8": (1, 1 << 8), "int16": (-(1 << 15), 1 << 15)}
 """Of types that hold no more: a larger number would become any other, zero too."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .index_ranges import DIVIDING
 from .magnitudes import Magnitude
 from .operands import names_in
 
@@ -26,7 +27,6 @@ _ANY = frozenset(
     unflatten cat stack flip roll repeat contiguous""".split()  # noqa: SIM905
 )
 """Operations that have a result for all integers."""
-DIVIDING = ("div", "floor_divide", "remainder", "fmod")
 _FIRST = frozenset(("div", "remainder", "fmod", "pow", "bitwise_left_shift", "bitwise_right_shift",
                     "__lshift__", "__rshift__"))  # fmt: skip
 """Those that have one for all integers as their first operand."""
