@@ -173,6 +173,8 @@ def module_text(row: Row, formula: str) -> str:
 
 
 def _made(item: Input) -> str:
+    if item.dtype == "bool":
+        return f"torch.rand({item.shape}) < 0.5"
     if item.dtype.startswith("int"):
         return f"torch.randint(0, 8, {item.shape}, dtype=torch.{item.dtype})"
     return f"torch.randn({item.shape}, dtype=torch.{item.dtype})"

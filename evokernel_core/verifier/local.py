@@ -119,7 +119,7 @@ class _Judgement:
         if not self._passes(result, started):
             return
         started = time.monotonic()
-        early = latency.timed_first(self._task, built, self._backend, self._how.below_us)
+        early = latency.timed_first(self._task, built, self._backend, self._how.below_us, self._how.draw)
         if early.result is not None:
             self._latency = early.latency
             self._passes(early.result, started)
@@ -142,7 +142,13 @@ class _Judgement:
         merging = latency.merges(self._source)
         known = checked.timing or early.timing
         result, self._latency = latency.measure(
-            self._task, built, self._backend, checked.witness, merging=merging, known=known
+            self._task,
+            built,
+            self._backend,
+            checked.witness,
+            merging=merging,
+            known=known,
+            draw=self._how.draw,
         )
         self._passes(result, started)
 

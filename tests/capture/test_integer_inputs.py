@@ -16,7 +16,9 @@ from evokernel_core.targets.ascendc.target import ASCENDC
 ROWS = [
     ("n=i64[4]", "n + 1", {"n"}),
     ("n=i64[4], m=i64[4]", "(n * 2 == m).sum(), n.cumsum(0) // 3", {"n", "m"}),
-    ("n=i64[4], m=i64[4]", "n // m", set()),
+    ("n=i64[4], m=i64[4]", "n // m", {"n"}),
+    ("n=i64[4], m=i64[4]", "(n + 1) % m", set()),
+    ("n=i64[4], m=i64[4]", "n / m", set()),
     ("n=i64[4], x=f32[4]", "(n + 1).float() * x", set()),
     ("n=i64[4], x=f32[90,5]", "x[n + 1], n > 3", set()),
     ("n=i64[4], m=i64[4], x=f32[4]", "x.masked_fill(n > m, 0.0), m * 2", {"n", "m"}),

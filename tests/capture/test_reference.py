@@ -269,4 +269,4 @@ def test_no_divisor_is_drawn_that_its_type_makes_zero(dtype: str) -> None:
     )
     for distribution in DISTRIBUTIONS:
         drawn = draw((5000,), dtype, distribution, torch.Generator().manual_seed(1), found["y"])
-        assert bool((drawn > 0).all())
+        assert bool((drawn != 0).all())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.indices import drawn_indices
 
 
@@ -56,3 +57,22 @@ def test_indices_of_a_narrow_type_stay_within_it() -> None:
     ((position, raw),) = drawn_indices(task, {})
     assert position == 1
     assert len(raw) == 5
+
+
+def test_indices_of_a_judged_launch_are_secret_and_can_be_replayed() -> None:
+    """Wants to know the timed launch by its indices and to read less there; each draw must have others."""
+    table, index = TensorSpec((900, 4), "float32"), TensorSpec((50,), "int64")
+    inputs = tuple(
+        GraphInput(name, spec, InputKind.TENSOR, name) for name, spec in (("table", table), ("index", index))
+    )
+    node = Node(
+        "rows",
+        "aten.embedding.default",
+        (ValueRef("table"), ValueRef("index")),
+        (),
+        (TensorSpec((50, 4), "float32"),),
+    )
+    task = KernelTask("take", Graph(inputs, (node,), (ValueRef("rows"),)), (), Tolerance(0.0, 0.0), "index")
+    drawn = [drawn_indices(task, {}, Draw(f"{number:032x}")) for number in range(20)]
+    assert len(set(drawn)) == len(drawn)
+    assert drawn_indices(task, {}, Draw(f"{3:032x}")) == drawn[3]

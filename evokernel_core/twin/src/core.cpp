@@ -139,6 +139,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     std::memset(static_cast<void *>(flags), 0, sizeof(flags));
     std::fill(std::begin(event_ids), std::end(event_ids), uint8_t{0});
     std::fill(std::begin(given_ids), std::end(given_ids), uint8_t{0});
+    std::fill(std::begin(queue_ids), std::end(queue_ids), uint8_t{0});
     cache_lines.assign(512, kNoLine);
     moved_bytes = 0;
     number = static_cast<uint32_t>(block * (subs + cubes) + (cube ? subs : sub)) + 1;

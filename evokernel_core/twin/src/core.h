@@ -68,6 +68,8 @@ struct Buffer {
     uint32_t queue;  // Queue::serial_
     int alloc_line;
     const char *alloc_file;
+    uint8_t full_event;  // the id of its flag while that is set, from 1
+    uint8_t free_event;
 };
 
 struct MaskState {
@@ -122,6 +124,7 @@ struct Core {
     FlagState flags[static_cast<int>(AscendC::HardEvent::MAX)];
     uint8_t event_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i is taken
     uint8_t given_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i was given out once
+    uint8_t queue_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: the flag of a queue's buffer has id i
     std::vector<uint64_t> cache_lines;
     uint64_t moved_bytes = 0;  // GM traffic of this block: its progress
     uint32_t number = 0;        // of the core in its launch, from 1

@@ -277,7 +277,7 @@ public:
         TheSession().timing = timing;
         sampled::active = request_.mode == "sample";
         sampled::ForgetScalars(0);
-        race::Wanted() = request_.races && !sampled::active;
+        race::Wanted() = request_.races;
         TheSession().trace = !request_.trace.empty();
         TheSession().auto_sync = request_.auto_sync == "on";
         TheSession().refuse_unknown = request_.unknown == "refuse";

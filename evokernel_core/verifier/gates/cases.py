@@ -195,14 +195,14 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
     total = total_bytes(task, task.sizes)
     for special in distributions_for(task.graph):
         if total <= SPECIAL_LIMIT and numbers.randrange(2 if total <= LIGHT else RARELY) == 0:
-            yield _bounded(task, task.sizes), special
+            yield _of_file(task), special
         else:
             yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 8)), special
     if total <= LIGHT:
-        yield _bounded(task, task.sizes), MIXED
+        yield _of_file(task), MIXED
     ordinary = ("normal", "normal", numbers.choice(magnitudes(task, numbers)))
     how = numbers.choice(ordinary if total <= LIGHT else OFTEN_NORMAL)
-    yield _bounded(task, task.sizes) if total <= FULL_LIMIT else _largest(task, numbers), how
+    yield _of_file(task) if total <= FULL_LIMIT else _largest(task, numbers), how
     if whole:
         yield task.sizes, numbers.choice(OFTEN_NORMAL)
 
@@ -314,10 +314,15 @@ def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:
     return _bounded(task, shrink(task, task.sizes, int(LARGE * share)))
 
 
-def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
+def _of_file(task: KernelTask) -> dict[str, int]:
+    """The file's sizes, or of those that take long less than elsewhere: slices of all of them follow."""
+    return _bounded(task, task.sizes, MOST_PRODUCTS // (2 if is_heavy(task, task.sizes) else 1))
+
+
+def _bounded(task: KernelTask, sizes: dict[str, int], most: int = MOST_PRODUCTS) -> dict[str, int]:
     """The sizes, cut down to what the twin runs in seconds and holds in memory."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
-    while is_heavy(task, sizes):
+    while is_heavy(task, sizes, most):
         smaller = shrink(task, sizes, (total_bytes(task, sizes) - least) // 2)
         if smaller == sizes:
             break
@@ -325,9 +330,9 @@ def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
     return sizes
 
 
-def is_heavy(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+def is_heavy(task: KernelTask, sizes: Mapping[str, int], most: int = MOST_PRODUCTS) -> bool:
     """Whether a case takes more than the twin does in seconds."""
-    if total_products(task, sizes) > MOST_PRODUCTS:
+    if total_products(task, sizes) > most:
         return True
     return bytes_between(task, sizes) > MOST_BETWEEN
 

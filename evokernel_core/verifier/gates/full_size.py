@@ -21,6 +21,7 @@ from evokernel_core.verifier.gates.cases import (
     RARELY,
     CasePlan,
     bytes_between,
+    is_heavy,
     total_bytes,
     total_products,
 )
@@ -33,7 +34,7 @@ from evokernel_core.verifier.gates.special_values import distributions_for
 
 Shapes = tuple[tuple[tuple[str, int], ...], ...]
 LIGHT_PRODUCTS = 10**9
-"""Multiply-adds of a full size whose chosen slices always run."""
+"""Multiply-adds of a full size of which many slices always run."""
 FARTHEST = 64
 """How many times its size in the file a symbol may have in the case far beyond it."""
 NEAREST = 8
@@ -55,17 +56,14 @@ class FullSize:
 
 
 def at_full_size(task: KernelTask, judges: Judges, shapes: Shapes, *, thorough: bool) -> FullSize:
-    """Compares at the file's own sizes, of which all cases but one have less: all where a case of ``shapes``
-    has them, else chosen slices."""
-    if total_bytes(task, task.sizes) <= FULL_LIMIT or not task.symbols:
+    """Compares at the file's own sizes where cases mostly have less, by their bytes or their products: all
+    where a case of ``shapes`` has them, else chosen slices."""
+    is_large = total_bytes(task, task.sizes) > FULL_LIMIT
+    if not task.symbols or not (is_large or is_heavy(task, task.sizes)):
         return FullSize(Sentence())
-    if not thorough and not _samples_full_size(task, judges.draw):
-        return FullSize(
-            Sentence("not compared in this draw: one of {rarely} runs so many products", rarely=RARELY)
-        )
     if tuple(task.sizes.items()) in shapes:
         return FullSize(Sentence("all of it"))
-    choice = _choice(task, judges)
+    choice = _choice(task, judges, few=not thorough and not _takes_many(task, judges.draw))
     if isinstance(choice, str):
         return FullSize(Sentence("not compared: {choice}", choice=choice))
     plan = CasePlan(tuple(task.sizes.items()), choice.seed, _distribution(task, judges.draw))
@@ -86,10 +84,10 @@ def far_beyond(task: KernelTask, judges: Judges) -> GateResult | None:
     return _compared(far, plan, choice, judges).failed
 
 
-def _samples_full_size(task: KernelTask, draw: Draw) -> bool:
-    """Whether a verification that need not be thorough runs the full size in slices: always where that takes
-    about as long as timing it; where whole weights are multiplied by tiles that hold a chosen row, which
-    takes seconds, in one draw of ``RARELY``, which no kernel can foresee."""
+def _takes_many(task: KernelTask, draw: Draw) -> bool:
+    """Whether a verification that need not be thorough looks at many slices of the full size: always where
+    that takes about as long as timing it; where whole weights are multiplied by tiles that hold a chosen row,
+    which takes seconds, in one draw of ``RARELY``, which no kernel can foresee, and else at a few."""
     is_light = total_products(task, task.sizes) <= LIGHT_PRODUCTS
     return is_light or draw.numbers(f"full size of {task.task_id}").randrange(RARELY) == 0
 
@@ -128,13 +126,15 @@ def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> ChosenSlices | Sentence:
+def _choice(
+    task: KernelTask, judges: Judges, enough: int = 0, *, few: bool = False
+) -> ChosenSlices | Sentence:
     backend = judges.backend
     if total_bytes(task, task.sizes) > backend.author.device.memory_bytes:
         return Sentence("{chip} has less memory", chip=backend.author.device.name)
     if not backend.samples:
         return Sentence("{backend} runs no parts of tensors", backend=backend.name)
-    return choose(task, judges.draw, enough)
+    return choose(task, judges.draw, enough, few=few)
 
 
 def _compared(task: KernelTask, plan: CasePlan, choice: ChosenSlices, judges: Judges) -> FullSize:

@@ -11,10 +11,10 @@ from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.verifier.draw import Draw
 
 _MOST_BYTES = 256 * 1024**2
 """Larger inputs are left out of a timed launch: drawing them would take longer than the launch."""
-_SEED = 5
 
 Indices = tuple[tuple[int, bytes], ...]
 """Raw elements of inputs that are read as indices, by their position among the tensors."""
@@ -33,15 +33,22 @@ def index_inputs(task: KernelTask, sizes: Mapping[str, int]) -> Iterator[tuple[i
             yield position, tensor.spec, result[tensor.name]
 
 
-def drawn_indices(task: KernelTask, sizes: Mapping[str, int]) -> Indices:
-    """Indices of given sizes, the same in every run, evenly spread over their dimensions."""
-    random = np.random.default_rng(_SEED)
+PUBLIC = Draw("")
+"""The draw of launches that nothing is judged by: the same in every run."""
+
+
+def drawn_indices(task: KernelTask, sizes: Mapping[str, int], draw: Draw = PUBLIC) -> Indices:
+    """Indices of given sizes, evenly spread over their dimensions. Those of a judged launch are secret: a
+    kernel that knew them could read less."""
+    random = np.random.default_rng(draw.numbers(f"timed indices of {task.task_id}").getrandbits(64))
     drawn = []
     for position, spec, limit in index_inputs(task, sizes):
         known = np.iinfo(spec.dtype)  # a range may be wider than the type
         low = max(limit.low, int(known.min))
         high = min(max(limit.high, low + 1), int(known.max) + 1)
         values = random.integers(low, high, spec.sizes(sizes), spec.dtype)
+        if limit.divides:
+            values[values == 0] = 1
         if limit.offsets:
             values.sort(-1)
             values[..., :1] = low

@@ -25,9 +25,10 @@ from evokernel_core.domain.verdict import (
 from evokernel_core.targets.sources import language_of, main_file
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
+from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
-from evokernel_core.verifier.gates.indices import Indices, drawn_indices
+from evokernel_core.verifier.gates.indices import PUBLIC, Indices, drawn_indices
 from evokernel_core.verifier.gates.plausible import implausible, unsteady
 
 AGREEMENT = 0.02
@@ -54,7 +55,7 @@ class Early:
     latency: Latency | None = None
 
 
-def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float) -> Early:
+def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float, draw: Draw) -> Early:
     """One launch at full size before any comparison, where it is modelled, all its scalars are settings whose
     values were captured, and it is asked to take less than ``below_us``."""
     scalars = [operand.value for operand in task.graph.inputs if operand.kind is InputKind.SCALAR]
@@ -65,7 +66,7 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float)
     if math.isinf(below_us) or not is_known or not is_modelled or total > backend.author.device.memory_bytes:
         return Early()
     try:
-        indices = drawn_indices(task, task.sizes)
+        indices = drawn_indices(task, task.sizes, draw)
         timing = backend.measure(built, _request(task, task.sizes, Witness(scalars=known), indices))
     except CandidateError as error:
         return Early(result=_failed(error.code, _at_full_size(error.feedback)))
@@ -103,6 +104,7 @@ def measure(
     *,
     merging: bool = False,
     known: Timing | None = None,
+    draw: Draw = PUBLIC,
 ) -> tuple[GateResult, Latency | None]:
     """The gate's result and the latency, None where it failed. ``known``: the figures of a launch at full
     size that was timed already, or had data in parts of its tensors, which needs no second one."""
@@ -116,7 +118,7 @@ def measure(
         return _failed("device-memory", feedback), None
     try:
         timing = known or backend.measure(
-            built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes))
+            built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes, draw))
         )
         timed = _timed_as_witnessed(task, built, backend, witness, timing)
     except CandidateError as error:

@@ -59,6 +59,10 @@ HIDING = [
     ("a pragma operator in a macro", top('#define P _Pragma("GCC poison Add")'), "forbidden-name"),
     ("a pragma of the compiler", top("#pragma GCC system_header"), "directive"),
     ("a text that differs by compiler", top("#ifdef __clang__\n#else\nint x;\n#endif"), "directive"),
+    ("a number of what headers count", body("if (__COUNTER__ % 2) { return; }"), "forbidden-name"),
+    ("a number of the compiler's version", body("uint32_t n = __GNUC__ > 4 ? 1 : 0;"), "forbidden-name"),
+    ("a number of the file's lines", body("uint32_t n = __LINE__;"), "forbidden-name"),
+    ("a number of the compiler in a macro", top("#define TURN __COUNTER__"), "forbidden-name"),
     ("a text that differs by the clock", top("#if __TIME__[0] == '1'\nint x;\n#endif"), "directive"),
     (
         "a text that differs by the file that includes it",

@@ -109,7 +109,7 @@ def _changed(
     if not value.numel():
         return value
     if limit is not None and not value.is_floating_point() and value.dtype != torch.bool:
-        return _indices(value, name, limit, generator)
+        return value if limit.divides else _indices(value, name, limit, generator)
     if not is_special or name not in OF_FLOATS or value.is_complex():
         return value
     if value.dtype == torch.bool:

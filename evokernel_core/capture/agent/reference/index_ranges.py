@@ -13,18 +13,20 @@ Shapes = Mapping[tuple[str, int], tuple[int, ...]]
 @dataclass(frozen=True)
 class Range:
     """Values from ``low`` up to and without ``high``; ``extra`` is a further one with a meaning of its
-    own, such as the class that a loss ignores. ``offsets``: in order, and the first one is ``low``."""
+    own, such as the class that a loss ignores. ``offsets``: in order, and the first one is ``low``.
+    ``divides``: never 0."""
 
     low: int
     high: int
     extra: int | None = None
     offsets: bool = False
+    divides: bool = False
 
     def meet(self, other: Range) -> Range:
         """What both take."""
         extra = self.extra if self.extra == other.extra else None
         low, high = max(self.low, other.low), min(self.high, other.high)
-        return Range(low, high, extra, self.offsets or other.offsets)
+        return Range(low, high, extra, self.offsets or other.offsets, self.divides or other.divides)
 
 
 _SAME_VALUES = frozenset(
@@ -133,15 +135,17 @@ def _bags(node: Node, shapes: Shapes) -> _Limits:
     yield node["args"][2], Range(0, _shape(node, 1, shapes)[0] + 1, offsets=True)
 
 
-_MOST_DIVISOR = 1 << 15
-_DIVISORS = {"int8": 1 << 7, "uint8": 1 << 8}
+DIVIDING = ("div", "floor_divide", "remainder", "fmod")
+_MOST_DIVISOR = 1 << 31
+_DIVISORS = {"int8": (-(1 << 7), 1 << 7), "uint8": (1, 1 << 8), "int16": (-(1 << 15), 1 << 15)}
 """Of types that hold no more: a larger number would become any other, zero too."""
 
 
 def _divisors(node: Node, shapes: Shapes) -> _Limits:
     """Whole numbers are divided by no zero: PyTorch raises."""
     if isinstance(node["args"][1], dict) and "ref" in node["args"][1]:
-        yield node["args"][1], Range(1, _DIVISORS.get(node["outputs"][0]["dtype"], _MOST_DIVISOR))
+        ends = _DIVISORS.get(node["outputs"][0]["dtype"], (-_MOST_DIVISOR, _MOST_DIVISOR))
+        yield node["args"][1], Range(*ends, divides=True)
 
 
 _READERS: Mapping[str, _Reader] = {
@@ -158,7 +162,7 @@ _READERS: Mapping[str, _Reader] = {
     "nll_loss_forward": _classes(4),
     "nll_loss2d_forward": _classes(4),
     "multi_margin_loss": _margin_classes,
-    **dict.fromkeys(("div", "floor_divide", "remainder", "fmod"), _divisors),
+    **dict.fromkeys(DIVIDING, _divisors),
     "take": lambda node, shapes: iter([(node["args"][1], Range(0, _product(_shape(node, 0, shapes))))]),
 }  # fmt: skip
 """By operation, which operands it reads as indices and how far they reach."""

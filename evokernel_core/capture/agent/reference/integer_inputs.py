@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .index_ranges import DIVIDING
 from .magnitudes import Magnitude
 from .operands import names_in
 
@@ -41,10 +42,18 @@ def free(graph: Mapping[str, Any]) -> set[str]:
         operands = list(names_in(node["args"])) + [ref for _, arg in node["kwargs"] for ref in names_in(arg)]
         read = set().union(*(sources.get(name, set()) for name in operands))
         if not _takes_all(node):
-            bound |= read
+            bound |= read - _divided(node, inputs)
         if any(spec["dtype"] in _WIDTHS for spec in node["outputs"]):
             sources[node["name"]] = read
     return {name for name, dtype in inputs.items() if dtype in _WIDTHS} - bound
+
+
+def _divided(node: Mapping[str, Any], inputs: Mapping[str, str]) -> set[str]:
+    """The input that a node divides by a tensor of integers, which have a quotient for all but the least."""
+    if node["op"].split(".")[1] not in DIVIDING or node["outputs"][0]["dtype"] not in _WIDTHS:
+        return set()
+    first, *others = (set(names_in(arg)) for arg in node["args"])
+    return first & inputs.keys() - set().union(*others)
 
 
 def _takes_all(node: Mapping[str, Any]) -> bool:
@@ -79,3 +88,9 @@ def draw_whole(shape: tuple[int, ...], dtype: str, generator: torch.Generator, *
     ends = torch.tensor(_ENDS)[torch.randint(0, len(_ENDS), shape, generator=generator)]
     values = torch.where(torch.rand(shape, generator=generator) < _AT_ENDS, ends, values)
     return values.to(getattr(torch, dtype))
+
+
+def without_least(values: torch.Tensor) -> torch.Tensor:
+    """The integers, none of which is the least of its type: divided by -1 that has no quotient."""
+    least = torch.iinfo(values.dtype).min
+    return values.clamp_min(least + 1) if least < 0 else values

@@ -21,10 +21,11 @@ from . import half_precision, norms, precision, stable_order, steps
 from .bounded_products import lengths, near_one
 from .bounded_recurrence import layers_take, steadied
 from .index_ranges import Range, ranges
-from .integer_inputs import draw_whole, free, is_wide, takes_wide
+from .integer_inputs import draw_whole, free, is_wide, takes_wide, without_least
 from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
 from .near_numbers import draw_near, whole_near
 from .operands import names_in
+from .patterns import draw_integers, draw_truths
 from .reduction_rounding import LongSums
 from .sorted_inputs import boundaries
 from .weights import as_weights, is_deep
@@ -64,7 +65,6 @@ _WIDE_INTEGERS = Range(-(1 << 15), 1 << 15)
 """Those of wide draws where no index is computed from them; narrower types take their lowest bits."""
 _NO_NUMBERS = ("special", "nans", "infinities")
 """Distributions that are there for what is no number."""
-_EXTRA_SHARE = 1 / 8
 _MANY_ROWS = 12
 """Rows from which each of them may be drawn otherwise, so that all ways are among them."""
 
@@ -176,6 +176,7 @@ def _drawn(
     shapes = shapes_of(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
+    divides = any(limit.divides for limit in limits.values())
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
     deep, squares = is_deep(graph), not precision.is_exact(graph)
     alike: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
@@ -191,6 +192,7 @@ def _drawn(
         if operand["name"] in unbounded and distribution not in ("structured", "rows"):
             value = draw_whole(shape, operand["spec"]["dtype"], generator, wide=is_wide(magnitude))
             value = whole_near(value, magnitude.near, generator) if magnitude.near else value
+            value = without_least(value) if divides else value
         else:
             limit = limits.get(operand["name"], integers)
             how = _of_kind(distribution, operand["kind"])
@@ -515,34 +517,14 @@ def draw(
     are within ``limit``. ``squares``: whether those of values near numbers must be in range."""
     target = _dtype(dtype)
     if target is torch.bool:
-        return torch.rand(shape, generator=generator) < 0.5
+        return draw_truths(shape, distribution, generator)
     if not target.is_floating_point:
-        return _draw_integers(shape, limit, distribution, generator).to(target)
+        return draw_integers(shape, limit, distribution, generator).to(target)
     if magnitude is not None and magnitude.near:
         how = {"far": magnitude.far, "squares": squares}
         return draw_near(shape, target, magnitude.near, generator, **how).to(target)
     values = _DISTRIBUTIONS[distribution](shape, generator)
     return (values if magnitude is None else magnitude.applied(values, generator)).to(target)
-
-
-def _draw_integers(
-    shape: tuple[int, ...], limit: Range, distribution: str, generator: torch.Generator
-) -> torch.Tensor:
-    """Uniform; the structured distribution has the same value everywhere, the last one there is."""
-    low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
-    if distribution in ("structured", "rows"):
-        values = torch.full(shape, high - 1, dtype=torch.int64)
-        if limit.offsets:
-            values[..., :1] = low
-        return values
-    values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
-    if limit.offsets:
-        values = values.sort(-1).values
-        values[..., :1] = low
-    if limit.extra is None:
-        return values
-    chosen = torch.rand(shape, generator=generator) < _EXTRA_SHARE
-    return torch.where(chosen, torch.full((), limit.extra), values)
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

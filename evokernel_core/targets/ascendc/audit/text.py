@@ -35,6 +35,8 @@ RESERVED = names("""
     __builtin_inff
 """)
 """Names of the language for devices; all others that begin like these belong to compilers."""
+EXPANDED = names("__builtin_inff __builtin_inf __builtin_huge_valf __builtin_nanf __func__")
+"""What is left of the documented names of the headers."""
 
 _ODD = re.compile(
     r"(?P<cr>\r(?!\n))|(?P<control>[\x00-\x08\x0b\x0c\x0e-\x1f\x7f])|(?P<splice>\\[ \t]+\r?\n)"
@@ -98,6 +100,9 @@ def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
     for index, token in enumerate(tokens):
         if token.kind is CppTokenKind.STRING and re.match(r'(?:u8|[uUL])?R"', token.text):
             yield Finding("audit-obfuscated", Sentence("A raw string is not allowed."), file, token.line)
+        if token.kind is CppTokenKind.NAME and (message := refused_name(token.text)):
+            # as it is written: a macro of the compiler (__COUNTER__) is another number in another one
+            yield Finding("audit-forbidden-name", message, file, token.line)
         if token.kind is not CppTokenKind.PUNCTUATION:
             continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
@@ -109,6 +114,13 @@ def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
         if token.text in "\\`@$\"'" or digraph or not token.text.isascii():
             message = Sentence("{what} is not allowed here; write plain ASCII C++.", what=repr(token.text))
             yield Finding("audit-obfuscated", message, file, token.line)
+
+
+def refused_name(name: str) -> Sentence:
+    """Why a name may not be used: it is one of the compiler's own; empty for others."""
+    if re.match(r"_[_A-Z]", name) and name not in RESERVED | EXPANDED:
+        return Sentence("{name} is reserved for the compiler; remove it.", name=name)
+    return Sentence()
 
 
 def _directive(token: Token, file: str) -> Iterator[Finding]:
@@ -145,8 +157,7 @@ def _definition(token: Token, rest: str, file: str) -> Iterator[Finding]:
         message = Sentence("{name} must not be redefined; choose another name.", name=name)
         yield Finding("audit-directive", message, file, token.line)
     for used in re.findall(r"\b_[_A-Z]\w*", _bare(rest)):
-        if used not in RESERVED and used != name:
-            message = Sentence("{name} is reserved for the compiler; remove it.", name=used)
+        if (message := refused_name(used)) and used != name:
             yield Finding("audit-forbidden-name", message, file, token.line)
 
 

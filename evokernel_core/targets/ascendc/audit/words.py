@@ -9,16 +9,13 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.own_text import OwnText
-from evokernel_core.targets.ascendc.audit.text import RESERVED
+from evokernel_core.targets.ascendc.audit.text import refused_name
 
 FORBIDDEN = names("""
     asm goto throw try catch new delete thread_local volatile union typeid dynamic_cast const_cast
     virtual import module co_await co_yield co_return concept requires register
 """)
 ATTRIBUTES = frozenset(("maybe_unused", "nodiscard", "fallthrough", "likely", "unlikely"))
-_EXPANDED = frozenset(
-    ("__builtin_inff", "__builtin_inf", "__builtin_huge_valf", "__builtin_nanf", "__func__")
-)
 _WORD = re.compile(
     r"""
       "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])+' | \.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*
@@ -45,6 +42,4 @@ def _refusal(name: str, text: str, start: int) -> Sentence:
         if is_deleted_or_defaulted:
             return Sentence()
         return Sentence("{name} is not allowed in a kernel; remove it.", name=name)
-    if re.match(r"_[_A-Z]", name) and name not in RESERVED | _EXPANDED:
-        return Sentence("{name} is reserved for the compiler; remove it.", name=name)
-    return Sentence()
+    return refused_name(name)

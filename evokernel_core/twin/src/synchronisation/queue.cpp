@@ -110,6 +110,43 @@ void OrderByBuffer(Core &core, Pipe from, Pipe to, int64_t id, bool set)
     }
 }
 
+// The library takes the lowest free id for the flag of a buffer, and gives it back when it has waited for it.
+AscendC::HardEvent EventBetween(Pipe from, Pipe to)
+{
+    int event = 0;
+    while (event < static_cast<int>(AscendC::HardEvent::MAX)) {
+        const PipePair pair = PipesOf(static_cast<AscendC::HardEvent>(event));
+        if (pair.from == from && pair.to == to) {
+            break;
+        }
+        ++event;
+    }
+    return static_cast<AscendC::HardEvent>(event);
+}
+
+uint8_t TakeEvent(Core &core, Pipe from, Pipe to)
+{
+    const auto event = static_cast<int>(EventBetween(from, to));
+    for (int id = 0; event < static_cast<int>(AscendC::HardEvent::MAX) && id < kEvents; ++id) {
+        if ((core.event_ids[event] >> id & 1) == 0) {
+            core.event_ids[event] = static_cast<uint8_t>(core.event_ids[event] | 1 << id);
+            core.queue_ids[event] = static_cast<uint8_t>(core.queue_ids[event] | 1 << id);
+            return static_cast<uint8_t>(id + 1);
+        }
+    }
+    return 0;
+}
+
+void GiveEventBack(Core &core, Pipe from, Pipe to, uint8_t &taken)
+{
+    if (taken != 0) {
+        const auto event = static_cast<int>(EventBetween(from, to));
+        core.event_ids[event] = static_cast<uint8_t>(core.event_ids[event] & ~(1 << (taken - 1)));
+        core.queue_ids[event] = static_cast<uint8_t>(core.queue_ids[event] & ~(1 << (taken - 1)));
+        taken = 0;
+    }
+}
+
 // A TPipe that gives its buffers back waits for what still uses them.
 void OrderAllPipes(Core &core)
 {
@@ -192,6 +229,7 @@ LocalRef Queue::Alloc(At at)
     const Pipe producer = Producer(source_, target_);
     core.time.NotBefore(producer, buffer.free_at, Consumer(source_, target_));
     OrderByBuffer(core, Consumer(source_, target_), producer, 2 * ref.buffer, false);
+    GiveEventBack(core, Consumer(source_, target_), producer, buffer.free_event);
     const LocalMemory &local = core.In(SpaceOf(Home(source_, target_)));
     if (!core.timing && local.data != nullptr && uint64_t{buffer.address} + buffer.bytes <= local.capacity) {
         if (sampled::active) {
@@ -225,6 +263,7 @@ bool Queue::Push(const LocalRef &tensor, At at)
     }
     core.buffers[tensor.buffer].full_at = core.time.Ready(Producer(source_, target_));
     OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * tensor.buffer + 1, true);
+    core.buffers[tensor.buffer].full_event = TakeEvent(core, Producer(source_, target_), Consumer(source_, target_));
     return true;
 }
 
@@ -239,6 +278,7 @@ LocalRef Queue::Pop(At at)
     }
     core.time.NotBefore(Consumer(source_, target_), core.buffers[ref.buffer].full_at, Producer(source_, target_));
     OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * ref.buffer + 1, false);
+    GiveEventBack(core, Producer(source_, target_), Consumer(source_, target_), core.buffers[ref.buffer].full_event);
     return ref;
 }
 
@@ -262,6 +302,7 @@ void Queue::Free(const LocalRef &tensor, At at)
     }
     core.buffers[tensor.buffer].free_at = core.time.Ready(Consumer(source_, target_));
     OrderByBuffer(core, Consumer(source_, target_), Producer(source_, target_), 2 * tensor.buffer, true);
+    core.buffers[tensor.buffer].free_event = TakeEvent(core, Consumer(source_, target_), Producer(source_, target_));
 }
 
 LocalRef AllocRegion(uint64_t bytes, TPosition position, At at) { return TakeBytes(bytes, position, at); }
@@ -309,6 +350,10 @@ namespace {
 
 void FreeEverything(Core &core)
 {
+    for (int event = 0; event < static_cast<int>(AscendC::HardEvent::MAX); ++event) {
+        core.event_ids[event] = static_cast<uint8_t>(core.event_ids[event] & ~core.queue_ids[event]);
+        core.queue_ids[event] = 0;
+    }
     std::memset(core.used, 0, sizeof(core.used));
     core.buffer_count = 0;
     std::memset(core.queue_buffers, 0, sizeof(core.queue_buffers));

@@ -111,6 +111,11 @@ void SetFlag(AscendC::HardEvent event, int64_t id, At at)
     } else if (flags.set[id]) {
         ReportError("event-misuse", at, "SetFlag %s_%s with event id %lld twice without a WaitFlag between.",
                     PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
+    } else if (((core.queue_ids[static_cast<int>(event)] & ~core.given_ids[static_cast<int>(event)]) >> id & 1) != 0) {
+        ReportError("event-misuse", at,
+                    "SetFlag %s_%s with event id %lld, which the flag of a queue's buffer has at this time; take an id "
+                    "from AllocEventID.",
+                    PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
     }
     Raise(core, event, id, at);
 }

@@ -31,6 +31,9 @@ INNER_PLACES = (8, 1)
 TOUCHED = 128 * MIB
 """Bytes that a kernel computes with where tiles of ``TILE`` bytes hold a chosen one."""
 TILE = 8192
+FEW_PLACES, NEIGHBOURS = 2, 16
+"""Where a tile that holds a chosen slice takes long: places along the outermost dimension, and the neighbours
+along each one."""
 SEVERAL = 4
 """Places of which two may be known to everybody."""
 SEED_BITS = 31
@@ -71,9 +74,9 @@ class ChosenSlices:
         return Sentence("chosen slices ({places})", places=joined(places, by=", "))
 
 
-def choose(task: KernelTask, draw: Draw, enough: int = 0) -> ChosenSlices | Sentence:
-    """The slices of a draw, or why there are none; ``enough``: other bytes of
-    them than ``ENOUGH``, beyond the least."""
+def choose(task: KernelTask, draw: Draw, enough: int = 0, *, few: bool = False) -> ChosenSlices | Sentence:
+    """The slices of a draw, or why there are none; ``enough``: other bytes of them than ``ENOUGH``, beyond
+    the least. ``few``: a run or two of neighbours, which lie in a few tiles, all of them secret."""
     if any(operand.kind is not InputKind.SCALAR and _is_index(operand.spec) for operand in task.graph.inputs):
         return Sentence("inputs of integers may say where others are read")
     names = independent_symbols(task)
@@ -83,16 +86,34 @@ def choose(task: KernelTask, draw: Draw, enough: int = 0) -> ChosenSlices | Sent
     if not _is_light(task, least, MOST):
         return Sentence("the least part that is computed apart takes too long")
     numbers = draw.numbers(f"slices of {task.task_id}")
+    if few:
+        return _choice(task, names, _run_of_neighbours(task, names, least), 1, numbers, FEW_PLACES)
     grown = [_grown(task, names, least, places, numbers, enough or ENOUGH) for places in INNER_PLACES]
     return max(grown, key=lambda choice: math.prod(size for _, size in choice.sizes))
 
 
+def _run_of_neighbours(
+    task: KernelTask, names: tuple[str, ...], least: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Up to ``NEIGHBOURS`` slices along each symbol, the innermost first, as far as that is light."""
+    sizes = dict(least)
+    for name in reversed(names):
+        grown = {**sizes, name: max(sizes[name], min(NEIGHBOURS, task.sizes[name]))}
+        sizes = grown if _is_light(task, grown, MOST) else sizes
+    return sizes
+
+
 def _choice(
-    task: KernelTask, names: tuple[str, ...], sizes: Mapping[str, int], inner: int, numbers: Random
+    task: KernelTask,
+    names: tuple[str, ...],
+    sizes: Mapping[str, int],
+    inner: int,
+    numbers: Random,
+    places: int = PLACES,
 ) -> ChosenSlices:
     """So many slices, anywhere."""
     runs = tuple(
-        (name, _runs(task.sizes[name], sizes[name], PLACES if name == names[0] else inner, numbers))
+        (name, _runs(task.sizes[name], sizes[name], places if name == names[0] else inner, numbers))
         for name in names
     )
     return ChosenSlices(runs, tuple(sizes.items()), numbers.getrandbits(SEED_BITS))
