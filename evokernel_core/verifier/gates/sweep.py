@@ -127,8 +127,9 @@ RELATED: tuple[Callable[[int], int], ...] = (
 
 
 def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = ()) -> list[Sizes]:
-    """The sizes of rare decisions and of words off their line: of the rarest ones first, those of words that
-    say yes or no before others, then of the rest in any order, so that many odd words hide none."""
+    """The sizes of rare decisions and of words off their line: of the rarest ones first, those of numbers
+    that the text asks for and of words that say yes or no before others, then of the rest in any order, so
+    that many odd words hide none."""
     different = words[:, (words != words[:1]).any(axis=0)]
     columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}.values()
     groups = [group for column in columns for group in (*_rare(column), *_equal(column, asked))]
@@ -137,7 +138,7 @@ def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = 
         end = start + len(run)
         groups += [group.moved(start) for column in columns for group in _off_line(column[start:end])]
         start = end
-    groups.sort(key=lambda group: (group.is_plain, len(group.places)))
+    groups.sort(key=lambda group: (not group.is_asked, group.is_plain, len(group.places)))
     rest = groups[RANKED:]
     numbers.shuffle(rest)
     given = sweep.sizes
@@ -147,13 +148,15 @@ def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = 
 
 @frozen
 class _Group:
-    """Places in a sweep at which a word is unusual; ``is_plain`` where it has more than two values."""
+    """Places in a sweep at which a word is unusual; ``is_plain`` where it has more than two values,
+    ``is_asked`` where it has a number that the text asks it to equal."""
 
     places: Places
     is_plain: bool
+    is_asked: bool = False
 
     def moved(self, start: int) -> _Group:
-        return _Group(self.places + start, self.is_plain)
+        return _Group(self.places + start, self.is_plain, self.is_asked)
 
 
 def _rare(column: Words) -> Iterator[_Group]:
@@ -169,7 +172,7 @@ def _equal(column: Words, asked: Sequence[int]) -> Iterator[_Group]:
     for number in asked:
         places = np.flatnonzero(column == number)
         if 0 < len(places) <= RARE * len(column):
-            yield _Group(places, False)
+            yield _Group(places, False, True)
 
 
 def _off_line(column: Words) -> Iterator[_Group]:

@@ -45,7 +45,7 @@ def _along(parts: Sequence[Part], used: Mapping[Buffer, Use], last: _Last) -> _M
 
 
 def _is_barrier(node: Node) -> bool:
-    return isinstance(node, Fence) and node.unit == "ALL"
+    return isinstance(node, Fence) and node.unit in ("ALL", "CORES")
 
 
 def _behind_barrier(step: Step, used: Mapping[Buffer, Use]) -> _Last:
