@@ -15,7 +15,7 @@ from ..errors import AgentError
 _TEXT = re.compile(
     r"(?P<base>[a-z]+)(?:\*2\^(?P<scale>-?\d{1,3}))?(?:\+2\^(?P<offset>\d{1,2}))?(?:@(?P<near>[-0-9.e,]{1,999}))?"
 )
-_MOST_EXPONENT = 120
+_MOST_EXPONENT = 126
 _LEAST_FEW, _MOST_FEW = 2.0**-10, 2.0**10
 """Numbers about which values are ordinary."""
 _LARGEST = 2.0**128 * 0.99
