@@ -42,7 +42,7 @@ from evokernel_core.verifier.gates.texts import lexed_texts
 
 SMALL_CASES, MANY_SYMBOLS = 14, 3
 """Cases about sizes; of tasks of so many symbols all are of decks, of which fewer leave some symbol out."""
-UNUSUAL_CASES = 3
+UNUSUAL_CASES = 4
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""

@@ -7,6 +7,7 @@ a word that few sizes have, or as one off the line of its neighbours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
@@ -30,8 +31,11 @@ RARE = 0.05
 """The share of the asked sizes up to which a decision is rare."""
 STRAIGHT = 0.8
 """The share of neighbours that lie on a line where a word is a line."""
+ASKED, MOST_ASKED = 0.5, 2
+"""The share up to which a number that the text asks a word to equal says something, and of how many of them
+sizes come first."""
 RANKED, MOST_UNUSUAL = 3, 32
-"""Of how many of the rarest the sizes come first, and of how many others they follow."""
+"""Of how many of the rarest the sizes come next, and of how many others they follow."""
 
 Words = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
@@ -138,12 +142,20 @@ def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = 
         end = start + len(run)
         groups += [group.moved(start) for column in columns for group in _off_line(column[start:end])]
         start = end
-    groups.sort(key=lambda group: (not group.is_asked, group.is_plain, len(group.places)))
+    given = sweep.sizes
+    asked_for = list({group.places.tobytes(): group.places for group in groups if group.is_asked}.values())
+    numbers.shuffle(asked_for)
+    # The lightest of some: a case with data is small.
+    of_asked = [
+        min((given[int(numbers.choice(places))] for _ in range(RANKED)), key=math.prod)
+        for places in asked_for[:MOST_ASKED]
+    ]
+    groups = [group for group in groups if not group.is_asked]
+    groups.sort(key=lambda group: (group.is_plain, len(group.places)))
     rest = groups[RANKED:]
     numbers.shuffle(rest)
-    given = sweep.sizes
     chosen = (given[int(numbers.choice(group.places))] for group in (*groups[:RANKED], *rest[:MOST_UNUSUAL]))
-    return list(dict.fromkeys(chosen))
+    return list(dict.fromkeys((*of_asked, *chosen)))
 
 
 @frozen
@@ -171,7 +183,7 @@ def _equal(column: Words, asked: Sequence[int]) -> Iterator[_Group]:
     """Where a word that is no size has a number which the kernel's text asks for."""
     for number in asked:
         places = np.flatnonzero(column == number)
-        if 0 < len(places) <= RARE * len(column):
+        if 0 < len(places) <= ASKED * len(column):
             yield _Group(places, False, True)
 
 
