@@ -233,7 +233,7 @@ def _fitting(task: KernelTask, numbers: Random, limit: int) -> dict[str, int]:
 def _round(task: KernelTask, numbers: Random) -> dict[str, int]:
     """All sizes as people write them, where that is light; else one of them and small ones."""
     sizes = {symbol.name: max(ROUND, symbol.minimum) for symbol in task.symbols}
-    if is_light(task, sizes):
+    if _is_light(task, sizes):
         return sizes
     given = numbers.choice(task.symbols).name
     small = {s.name: max(numbers.choice(SMALL), s.minimum) for s in task.symbols}
@@ -273,7 +273,7 @@ def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
     for others in (task.sizes, small):
         for share in (1.0, 0.5, 0.25, 0.125):
             sizes = {**others, symbol.name: int(symbol.size * 2.0 ** (octaves * share)) + 1}
-            if is_light(task, sizes):
+            if _is_light(task, sizes):
                 return sizes
     return _bounded(task, shrink(task, task.sizes, MODEST))
 
@@ -295,8 +295,7 @@ def _all_beyond(task: KernelTask, numbers: Random) -> dict[str, int] | None:
     return None
 
 
-def is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
-    """Whether a case beyond the file's sizes takes a moment."""
+def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     return (
         total_bytes(task, sizes) <= least + BEYOND

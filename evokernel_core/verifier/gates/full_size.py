@@ -18,11 +18,12 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
     FULL_LIMIT,
     MIB,
+    MODEST,
     RARELY,
     SEED_BITS,
     CasePlan,
     bytes_between,
-    is_light,
+    is_heavy,
     total_bytes,
     total_products,
 )
@@ -94,10 +95,12 @@ def _whole_beyond(task: KernelTask, judges: Judges) -> GateResult | None:
     """Why the kernel is wrong where one size is up to eight times the file's; None where the file's own sizes
     take as much as such a case may, or it is right."""
     numbers = judges.draw.numbers(f"whole beyond {task.task_id}")
+    most = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols}) + MODEST
     for symbol in numbers.sample(task.symbols, len(task.symbols)):
-        for times in (8, 6, 4, 3, 2):
-            sizes = {**task.sizes, symbol.name: times * symbol.size - numbers.randrange(symbol.size)}
-            if sizes[symbol.name] > symbol.size and is_light(task, sizes):
+        for times in (8, 6, 4, 3, 2.5, 2, 1.5):
+            size = int(times * symbol.size) - numbers.randrange(symbol.size // 8 + 1)
+            sizes = {**task.sizes, symbol.name: size}
+            if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
                 seed = numbers.getrandbits(SEED_BITS)
                 plan = CasePlan(tuple(sizes.items()), seed, "normal", may_decline=True)
                 return next((case.outcome for case in runs(task, (plan,), judges) if case.failed), None)

@@ -31,7 +31,7 @@ RARE = 0.05
 """The share of the asked sizes up to which a decision is rare."""
 STRAIGHT = 0.8
 """The share of neighbours that lie on a line where a word is a line."""
-ASKED, MOST_ASKED = 0.5, 2
+ASKED, MOST_ASKED = 0.5, 3
 """The share up to which a number that the text asks a word to equal says something, and of how many of them
 sizes come first."""
 RANKED, MOST_UNUSUAL = 3, 32
@@ -135,12 +135,16 @@ def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = 
     that the text asks for and of words that say yes or no before others, then of the rest in any order, so
     that many odd words hide none."""
     different = words[:, (words != words[:1]).any(axis=0)]
-    columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}.values()
-    groups = [group for column in columns for group in (*_rare(column), *_equal(column, asked))]
+    columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}
+    own = {np.array(sizes, np.uint32).tobytes() for sizes in zip(*sweep.sizes, strict=True)}
+    groups = [group for column in columns.values() for group in _rare(column)]
+    groups += [group for key, column in columns.items() if key not in own for group in _equal(column, asked)]
     start = 0
     for run in sweep.runs:
         end = start + len(run)
-        groups += [group.moved(start) for column in columns for group in _off_line(column[start:end])]
+        groups += [
+            group.moved(start) for column in columns.values() for group in _off_line(column[start:end])
+        ]
         start = end
     given = sweep.sizes
     asked_for = list({group.places.tobytes(): group.places for group in groups if group.is_asked}.values())
@@ -180,7 +184,7 @@ def _rare(column: Words) -> Iterator[_Group]:
 
 
 def _equal(column: Words, asked: Sequence[int]) -> Iterator[_Group]:
-    """Where a word that is no size has a number which the kernel's text asks for."""
+    """Where a word has a number which the kernel's text asks for."""
     for number in asked:
         places = np.flatnonzero(column == number)
         if 0 < len(places) <= ASKED * len(column):
