@@ -135,6 +135,14 @@ def test_sizes_and_their_products_lie_between_two_numbers(
             assert all(any(low < of[name] < high for of in drawn) for name in ("s0", "s1"))
 
 
+@pytest.mark.parametrize("name", ["s0", "s1"])
+def test_every_draw_has_even_sizes_of_two_sorts(name: str) -> None:
+    for plans in _drawn(Landmarks()):
+        drawn = {dict(plan.sizes)[name] for plan in plans}
+        assert drawn & {48, 80, 96, 112}
+        assert any(size < 64 and size % 2 == 0 and size & (size - 1) for size in drawn)
+
+
 def test_some_draws_have_more_than_16_bits_count() -> None:
     beyond = [
         max(max(dict(plan.sizes).values()) for plan in plans) > 1 << 16 for plans in _drawn(Landmarks())

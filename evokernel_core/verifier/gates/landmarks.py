@@ -40,8 +40,9 @@ from evokernel_core.verifier.gates.equations import solutions, whole
 from evokernel_core.verifier.gates.mixture import MANY, SIZE_CLASSES, Hints, limits_of, narrowest
 from evokernel_core.verifier.gates.texts import lexed_texts
 
-SMALL_CASES, MANY_SYMBOLS = 14, 3
-"""Cases about sizes; of tasks of so many symbols all are of decks, of which fewer leave some symbol out."""
+SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 17, 3, 14
+"""Cases about sizes; of tasks of so many symbols so many are of decks beside all others, since fewer leave some
+symbol out."""
 UNUSUAL_CASES = 4
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
@@ -63,6 +64,7 @@ EQUAL = (11, 90)
 MOST_AREA, MOST_RANGES, TRIES = 1 << 19, 3, 16
 """The largest number of a range that is looked at, how many ranges, and how often sizes are sought in one."""
 ODD = (9, 11, 13, 15, 19, 21, 23, 27, 29, 31)
+EVEN = ((48, 48, 80, 96, 112), (6, 10, 12, 14, 18, 20, 22, 26, 28, 34, 44, 60))
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -241,10 +243,11 @@ def small_cases(
     others = [
         *_equal(task, numbers),
         *_odd(task, numbers),
+        *_even(task, numbers),
         *_long(task, numbers),
         *islice(light, UNUSUAL_CASES),
     ]
-    count = SMALL_CASES - (len(others) if len(task.symbols) < MANY_SYMBOLS else 0)
+    count = SMALL_CASES - len(others) if len(task.symbols) < MANY_SYMBOLS else OF_DECKS
     plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers, count)]
     others += _in_ranges(task, known.ranges, numbers)
     plans += [(dict(sizes), "normal") for sizes in others]
@@ -407,6 +410,18 @@ def _odd(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
     """All sizes odd: none is a whole number of blocks, and ordinary values show what the last one lacks."""
     sizes = {symbol.name: max(symbol.minimum | 1, numbers.choice(ODD)) for symbol in task.symbols}
     if sizes and _fits(task, sizes, LARGER * LIMIT):
+        yield sizes
+
+
+def _even(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """Two cases: each size is once a multiple of 16 that is no power of two, and once even and below 64."""
+    is_first = {symbol.name: numbers.random() < 1 / 2 for symbol in task.symbols}
+    for pools in (EVEN, EVEN[::-1]) if task.symbols else ():
+        sizes = {symbol.name: max(symbol.minimum, 1) for symbol in task.symbols}
+        for symbol in numbers.sample(task.symbols, len(task.symbols)):
+            size = max(symbol.minimum, numbers.choice(pools[is_first[symbol.name]]))
+            if _fits(task, {**sizes, symbol.name: size}, LARGER * LIMIT):
+                sizes[symbol.name] = size
         yield sizes
 
 
