@@ -41,8 +41,8 @@ from evokernel_core.verifier.gates.mixture import MANY, SIZE_CLASSES, Hints, lim
 from evokernel_core.verifier.gates.texts import lexed_texts
 
 SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 17, 3, 14
-"""Cases about sizes; of tasks of so many symbols so many are of decks beside all others, since fewer leave some
-symbol out."""
+"""Cases about sizes; of tasks of so many symbols so many are of decks beside all others, since fewer leave
+some symbol out."""
 UNUSUAL_CASES = 4
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
