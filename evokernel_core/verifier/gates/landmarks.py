@@ -417,7 +417,7 @@ def _even(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
     """Two cases: each size is once a multiple of 16 that is no power of two, and once even and below 64."""
     is_first = {symbol.name: numbers.random() < 1 / 2 for symbol in task.symbols}
     for pools in (EVEN, EVEN[::-1]) if task.symbols else ():
-        sizes = {symbol.name: max(symbol.minimum, 1) for symbol in task.symbols}
+        sizes = {symbol.name: max(symbol.minimum, SHORT_OTHERS[0]) for symbol in task.symbols}
         for symbol in numbers.sample(task.symbols, len(task.symbols)):
             size = max(symbol.minimum, numbers.choice(pools[is_first[symbol.name]]))
             if _fits(task, {**sizes, symbol.name: size}, LARGER * LIMIT):
