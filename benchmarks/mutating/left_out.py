@@ -33,12 +33,15 @@ _BYTES = re.compile(r"static_cast<uint32_t>\(([\w.]+(?: \* [\w.]+)*?) \* sizeof\
 def integer_width(subject: Subject) -> Iterator[Mutant]:
     """A variable of 64 bits, or an index, that is held in fewer."""
     text = subject.source.files[KERNEL]
+    places = range(len(subject.task.symbols))
     aims = (
         PLAIN,
         *WHOLE,
+        *(Aim(sizes=((place, 1500),)) for place in places),
         *(
-            Aim(sizes=((place, 70_000 if len(subject.task.symbols) == 1 else 1500),))
-            for place in range(len(subject.task.symbols))
+            Aim(sizes=tuple((other, size if other == place else 3) for other in places))
+            for size in (300, 70_000)
+            for place in places
         ),
     )
     for match in re.finditer(_WIDE, text):

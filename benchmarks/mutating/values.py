@@ -9,6 +9,7 @@ from benchmarks.mutating.changes import float_statements, literal, mutant
 from benchmarks.mutating.mutant import VALUES, Aim, Kind, Mutant
 from benchmarks.mutating.subjects import Subject
 from benchmarks.mutating.text import SCALAR, behind, instead, with_tiling
+from evokernel_core.targets.ascendc.source import TILING
 
 SCALES = {
     "float": ((1e32, 1e-32), (1e34, 1e-34), (1e-36, 1e36), (1e-40, 1e40)),
@@ -18,6 +19,7 @@ CLIPS = {"float": (100.0, 2500.0, 20000.0), "half": (8.0, 100.0, 2500.0)}
 OFFSETS = {"float": (16.0, 192.0, 4096.0, 100000.0), "half": (4.0, 64.0, 1000.0)}
 GROWN = 1.125
 LEAST_ROUNDED = 0.01
+_WORDS = re.compile(r"\n +tiling\.(\w+) = ")
 
 
 def scale(subject: Subject) -> Iterator[Mutant]:
@@ -81,7 +83,8 @@ def rounded_constant(subject: Subject) -> Iterator[Mutant]:
 
 
 def size_class(subject: Subject) -> Iterator[Mutant]:
-    """Wrong for a class of sizes alone: by a factor behind an instruction, or on one core less."""
+    """Wrong for a class of sizes alone: by a factor behind an instruction, or by one word of the tiling data,
+    such as the number of cores."""
     symbols = subject.task.symbols
     sites = list(float_statements(subject))[-2:]
     for place, symbol in enumerate(symbols):
@@ -100,14 +103,15 @@ def size_class(subject: Subject) -> Iterator[Mutant]:
                     behind(flagged, item, line),
                     aims,
                 )
-            fewer = f"tiling.blockDim -= {condition} && tiling.blockDim > 1;"
-            yield mutant(
-                Kind.SIZE,
-                subject,
-                f"one core less where {symbol.name} is {words}",
-                with_tiling(subject.source, "uint32_t special;", fewer),
-                aims,
-            )
+            for word in dict.fromkeys(_WORDS.findall(subject.source.files[TILING])):
+                fewer = f"tiling.{word} -= {condition} && tiling.{word} > 1;"
+                yield mutant(
+                    Kind.SIZE,
+                    subject,
+                    f"{word} less by one where {symbol.name} is {words}",
+                    with_tiling(subject.source, "uint32_t special;", fewer),
+                    aims,
+                )
     if len(symbols) > 1:
         beyond = " && ".join(f"sizes[{i}] > {symbol.size}" for i, symbol in enumerate(symbols))
         aims = (Aim(sizes=tuple((i, symbol.size * 5 // 4 + 1) for i, symbol in enumerate(symbols))),)

@@ -8,14 +8,15 @@ from attrs import frozen
 
 DISTRIBUTIONS = (
     "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large",
-    "mixed", "alike",
+    "mixed", "alike", "columns",
 )  # fmt: skip
 """How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
 zeros. ``structured``: ramps, constant rows and repeated extremes. ``ties``: few distinct values, zero among
 them. ``signs``: alternating signs along the last dimension. ``scales``: magnitudes from 2**-10 to 2**4.
 ``sorted``: rows in rising or falling order. ``rows``: another constant in each row. ``large``: N(0, 1) with
 one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of several of these. ``alike``:
-N(0, 1), inputs of one shape a thousandth from each other, with equals among them."""
+N(0, 1), inputs of one shape so near each other that the difference of their squares has no digit left, with
+equals among them. ``columns``: N(0, 1), and beside given numbers whole columns beyond them."""
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 

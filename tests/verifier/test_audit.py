@@ -122,6 +122,33 @@ TILING_CHEATS = [
 ]
 
 
+ADDED = "Add(z, x, y, length);"
+SET_MEMBERS = [
+    ("uint64_t count;", "uint64_t count; float bias = 0.0f;", "Adds(z, z, half(bias), length);"),
+    ("uint64_t count;", "uint64_t count; uint32_t seen;", "seen = length; Add(z, x, y, seen);"),
+    ("uint64_t count;", "uint64_t count; uint32_t seen; void Set(uint32_t &of) { of = 4; }",
+     "Set(seen); Add(z, x, y, seen);"),
+    ("uint64_t count;", "uint64_t count; float spare;", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line"), SET_MEMBERS)
+def test_members_that_are_set_somewhere_pass(
+    old: str, new: str, line: str, task_of: Tasks, source_of: Sources
+) -> None:
+    text = source_of("add").files[KERNEL].replace(old, new).replace(ADDED, ADDED + line)
+    assert audit(task_of("add"), source_of("add").with_files({KERNEL: text})).code == ""
+
+
+@pytest.mark.parametrize("given", ["float bias;", "float bias; KernelAdd() {}"])
+def test_a_member_that_nothing_sets_is_named(given: str, task_of: Tasks, source_of: Sources) -> None:
+    """Whatever value it has, no draw tells it from one that was set."""
+    text = source_of("add").files[KERNEL].replace("public:", f"public: {given}")
+    text = text.replace(ADDED, ADDED + " Adds(z, z, half(bias), length);")
+    result = audit(task_of("add"), source_of("add").with_files({KERNEL: text}))
+    assert result.code == "audit-unset-member" and "bias" in result.feedback
+
+
 @pytest.mark.parametrize("name", ["add", "relu", "softmax"])
 def test_honest_kernels_pass(name: str, task_of: Tasks, source_of: Sources) -> None:
     result = audit(task_of(name), source_of(name))

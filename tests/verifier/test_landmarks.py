@@ -107,6 +107,42 @@ def test_every_draw_has_sizes_as_large_as_each_other() -> None:
         assert any(9 < of["s0"] == of["s1"] != 100 for of in sizes)
 
 
+def test_every_draw_has_odd_sizes_of_ordinary_values() -> None:
+    for plans in _drawn(Landmarks()):
+        odd = [plan for plan in plans if all(8 < size < 32 and size % 2 for _, size in plan.sizes)]
+        assert any(plan.distribution == "normal" for plan in odd)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges"),
+    [
+        ("if (n * m > 12000 && n * m < 12500) {}", ((12000, 12500),)),
+        ("const bool bad = 700 <= area && area <= 900;", ((700, 900),)),
+        ("if (n > 700) {} if (m < 900) {}", ()),
+        ("if (n > 7 && n < 60) {}", ()),
+    ],
+)
+def test_sizes_and_their_products_lie_between_two_numbers(
+    text: str, ranges: tuple[tuple[int, int], ...]
+) -> None:
+    task = make_task("softmax")
+    known = landmarks_of(task.graph, read_source("relu").with_files({KERNEL: text, TILING: ""}))
+    assert known.ranges == ranges
+    for plans in _drawn(known, count=10):
+        drawn = [dict(plan.sizes) for plan in plans]
+        for low, high in ranges:
+            assert any(low < of["s0"] * of["s1"] < high and min(of.values()) > 1 for of in drawn)
+            assert all(any(low < of[name] < high for of in drawn) for name in ("s0", "s1"))
+
+
+@pytest.mark.parametrize("name", ["s0", "s1"])
+def test_every_draw_has_even_sizes_of_two_sorts(name: str) -> None:
+    for plans in _drawn(Landmarks()):
+        drawn = {dict(plan.sizes)[name] for plan in plans}
+        assert drawn & {48, 80, 96, 112}
+        assert any(size < 64 and size % 2 == 0 and size & (size - 1) for size in drawn)
+
+
 def test_some_draws_have_more_than_16_bits_count() -> None:
     beyond = [
         max(max(dict(plan.sizes).values()) for plan in plans) > 1 << 16 for plans in _drawn(Landmarks())
@@ -128,10 +164,12 @@ def test_one_size_is_all_that_is_special() -> None:
 def test_every_draw_has_the_numbers_and_what_is_beyond() -> None:
     for plans in _drawn(Landmarks(values=(0.25, 1e20), own_values=(3.0,))):
         hows = Counter(plan.distribution for plan in plans)
-        assert hows["normal@3.0"] == 1 and hows["normal@0.25,1e20"] + hows["normal@1e20,0.25"] == 2
+        assert hows["normal@3.0"] == 1
+        for base in ("normal", "columns"):
+            assert hows[f"{base}@0.25,1e20"] + hows[f"{base}@1e20,0.25"] == 1
         assert hows["normal*2^-1"] == 1  # swallowed by the number, in float16
     exact = {plan.distribution for plan in small_cases(make_task("relu"), Draw("0" * 32), Landmarks(), (), 1)}
-    assert sum("*2^-" in how for how in exact) == 1 and sum("*2^" in how for how in exact) == 2
+    assert sum("*2^-" in how for how in exact) == 1 and sum("*2^" in how for how in exact) == 3
     assert base_of(str(Values("normal", near=(1e20, -3.0)))) == "normal"
 
 

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.landmarks import Landmarks, small_cases
-from evokernel_core.verifier.gates.sweep import MOST_UNUSUAL, RANKED, sweep_of, unusual_sizes
+from evokernel_core.verifier.gates.sweep import MOST_ASKED, MOST_UNUSUAL, RANKED, sweep_of, unusual_sizes
 from tests.verifier.conftest import make_task
 
 TASK = make_task("softmax")
@@ -54,6 +54,15 @@ def test_sizes_that_arithmetic_hides_are_found_where_a_word_tells_them(name: str
     holds = HIDDEN[name]
     seen = found(lambda m, n: int(holds(m, n)), number)
     assert seen and holds(*seen[0]) and len(seen) <= RANKED + MOST_UNUSUAL
+
+
+def test_a_number_that_the_text_asks_for_comes_first() -> None:
+    """Left out for three sharers: a word that is no decision, among others that are rare."""
+    draw = Draw("0" * 32)
+    sweep = sweep_of(TASK, draw)
+    words = words_of(sweep.sizes, lambda _, n: -(-n // 512))
+    first = unusual_sizes(TASK, draw, sweep, words, (3,))[:MOST_ASKED]
+    assert any(1024 < sizes["s1"] <= 1536 for sizes in first)
 
 
 OFF: dict[str, Callable[[int, int], int]] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from attrs import frozen
@@ -56,6 +57,12 @@ SMALL = (3, 17, 5, 7, 11, 13)
 POWERS = (2, 4, 8, 16, 32, 64)
 SHORT = (1, 2, 3, 4, 6, 8, 9, 12, 15, 16, 24, 31, 32, 33, 48, 63)
 """Sizes of a side that is shorter than a vector or a tile."""
+SHORT_OTHERS = (2, 5)
+"""Sizes of the other sides where one is long."""
+LONG_LIMIT = 2 * MIB
+"""Bytes that such a case may take on top of what the least sizes take."""
+MOST_BATCHED = 4096
+"""Rows of batched products that it may have."""
 OCTAVES = 3
 """How many powers of two below a size in the file are drawn."""
 SEED_BITS = 31
@@ -363,6 +370,26 @@ def bytes_put(task: KernelTask, sizes: Mapping[str, int]) -> int:
 def total_products(task: KernelTask, sizes: Mapping[str, int]) -> int:
     """Multiply-adds of all matrix products and convolutions of a run."""
     return sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes)
+
+
+def long_sizes(task: KernelTask, name: str, size: int, others: Sequence[int]) -> dict[str, int] | None:
+    """A binding in which one symbol is so long, and the others are as short as the first of ``others`` with
+    which that is light; None where it is with none."""
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    for other in others:
+        sizes = {**{known: max(minimum, other) for known, minimum in least.items()}, name: size}
+        is_small = total_bytes(task, sizes) <= total_bytes(task, least) + LONG_LIMIT
+        if is_small and not is_heavy(task, sizes) and _batched_rows(task, sizes) <= MOST_BATCHED:
+            return sizes
+    return None
+
+
+def _batched_rows(task: KernelTask, sizes: Mapping[str, int]) -> int:
+    """Rows of the largest output of batched products, whose cores hand them over one by one."""
+    if not total_products(task, sizes):
+        return 0
+    shapes = (spec.sizes(sizes) for spec in task.graph.output_specs())
+    return max((math.prod(shape[:-1]) for shape in shapes if len(shape) > 2), default=0)
 
 
 def _odd(symbol: Symbol, numbers: Random) -> int:

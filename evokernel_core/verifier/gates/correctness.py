@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -18,6 +19,7 @@ from evokernel_core.verifier.gates.in_turn import grouped, runs
 from evokernel_core.verifier.gates.index_width import beyond_32_bits
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
 from evokernel_core.verifier.gates.landmarks import landmarks_of, small_cases, telling_words
+from evokernel_core.verifier.gates.narrow_types import narrow_bits, wide_cases
 from evokernel_core.verifier.gates.one_case import Judges, passed
 from evokernel_core.verifier.gates.sweep import Words, sweep_of, unusual_sizes
 
@@ -103,7 +105,8 @@ def check(  # noqa: PLR0913 - whom and what it asks
         known, cores = landmarks_of(task.graph, source), backend.author.device.parallel
         unusual = unusual_sizes(task, draw, sweep, probed, known.equal)
         plans = small_cases(task, draw, known, telling_words(tilings), cores, unusual)
-        near = runs(task, plans, judges)
+        wide = tuple(wide_cases(task, draw, narrow_bits(source)))
+        near = chain(runs(task, plans, judges), *(runs(task, (plan,), judges) for plan in wide))
         failure = next((case.outcome for case in near if case.failed), None)
         if failure is not None:
             return Checked(failure, shapes, witness)

@@ -58,7 +58,7 @@ def _constants(tokens: Sequence[Token]) -> Iterator[tuple[str, int]]:
     """Names that are set to a number where they begin."""
     for name, sign, number, end in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
         if name.kind is CppTokenKind.NAME and sign.text == "=" and end.text == ";":
-            value = _whole(number)
+            value = whole(number)
             if value is not None:
                 yield name.text, value
 
@@ -156,7 +156,7 @@ class _EquationReader:
             self.at += 1
             return result
         if token.kind is CppTokenKind.NUMBER:
-            value = _whole(token)
+            value = whole(token)
             if value is None:
                 raise _Unclear
             self.at += 1
@@ -190,7 +190,7 @@ def _divided(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
     return quotient, (left - quotient * right).astype(np.int64)
 
 
-def _whole(token: Token) -> int | None:
+def whole(token: Token) -> int | None:
     """A whole number that is written so, below 2**62."""
     text = token.text.replace("'", "").lower()
     if token.kind is not CppTokenKind.NUMBER or ("." in text and not text.startswith("0x")):

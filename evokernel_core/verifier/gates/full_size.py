@@ -18,13 +18,16 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
     FULL_LIMIT,
     MIB,
+    MODEST,
     RARELY,
+    SEED_BITS,
     CasePlan,
     bytes_between,
     is_heavy,
     total_bytes,
     total_products,
 )
+from evokernel_core.verifier.gates.in_turn import runs
 from evokernel_core.verifier.gates.mixture import MIXED, magnitudes
 from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
 from evokernel_core.verifier.gates.slices.choice import ChosenSlices, choose
@@ -72,16 +75,33 @@ def at_full_size(task: KernelTask, judges: Judges, shapes: Shapes, *, thorough: 
 
 def far_beyond(task: KernelTask, judges: Judges) -> GateResult | None:
     """Why the kernel is wrong at a size far beyond the file's, which it may decline; None where it is right,
-    or there is no such size that runs in a moment."""
+    or there is no such size that runs in a moment. Tasks without slices that are known to be computed apart
+    are compared in whole, at sizes that take cores several turns."""
     sizes = far_sizes(task, judges.draw)
     if sizes is None:
-        return None
+        return _whole_beyond(task, judges)
     far = evolve(task, symbols=tuple(evolve(s, size=sizes[s.name]) for s in task.symbols))
     choice = _choice(far, judges, FAR_CHOSEN)
     if isinstance(choice, str):
-        return None
+        return _whole_beyond(task, judges)
     plan = CasePlan(tuple(far.sizes.items()), choice.seed, "normal", may_decline=True)
     return _compared(far, plan, choice, judges).failed
+
+
+def _whole_beyond(task: KernelTask, judges: Judges) -> GateResult | None:
+    """Why the kernel is wrong where one size is up to eight times the file's; None where the file's own sizes
+    take as much as such a case may, or it is right."""
+    numbers = judges.draw.numbers(f"whole beyond {task.task_id}")
+    most = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols}) + MODEST
+    for symbol in numbers.sample(task.symbols, len(task.symbols)):
+        for times in (8, 6, 4, 3, 2.5, 2, 1.5):
+            size = int(times * symbol.size) - numbers.randrange(symbol.size // 8 + 1)
+            sizes = {**task.sizes, symbol.name: size}
+            if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
+                seed = numbers.getrandbits(SEED_BITS)
+                plan = CasePlan(tuple(sizes.items()), seed, "normal", may_decline=True)
+                return next((case.outcome for case in runs(task, (plan,), judges) if case.failed), None)
+    return None
 
 
 def _takes_many(task: KernelTask, draw: Draw) -> bool:

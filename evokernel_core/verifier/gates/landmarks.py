@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from enum import IntEnum
-from itertools import islice
+from itertools import combinations, islice
 from random import Random
 
 from attrs import frozen
@@ -22,23 +22,28 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.language import Language, SourceToken, TokenKind
 from evokernel_core.domain.task import EXACT, KernelTask, Symbol
 from evokernel_core.targets.sources import language_of
+from evokernel_core.twin.lexer import tokenize
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
+    LONG_LIMIT,
     SEED_BITS,
     SHORT,
+    SHORT_OTHERS,
     CasePlan,
     bytes_between,
     is_heavy,
+    long_sizes,
     total_bytes,
     total_products,
 )
-from evokernel_core.verifier.gates.equations import solutions
-from evokernel_core.verifier.gates.mixture import SIZE_CLASSES, Hints, limits_of, narrowest
+from evokernel_core.verifier.gates.equations import solutions, whole
+from evokernel_core.verifier.gates.mixture import MANY, SIZE_CLASSES, Hints, limits_of, narrowest
 from evokernel_core.verifier.gates.texts import lexed_texts
 
-SMALL_CASES, MANY_SYMBOLS = 14, 3
-"""Cases about sizes; of tasks of so many symbols all are of decks, of which fewer leave some symbol out."""
-UNUSUAL_CASES = 3
+SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 17, 3, 14
+"""Cases about sizes; of tasks of so many symbols so many are of decks beside all others, since fewer leave
+some symbol out."""
+UNUSUAL_CASES = 4
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""
@@ -52,10 +57,14 @@ COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
 LEADING = 2
 """Sizes of leading classes that are tried for one of others."""
-LONG_EVERY, LONG_LIMIT = 4, 2 * 1024**2
-"""In one of so many draws one size is beyond 65,536; bytes that this may take."""
+LONG_EVERY = 4
+"""In one of so many draws one size is beyond 65,536."""
 EQUAL = (11, 90)
 """Of sizes that are as large as each other."""
+MOST_AREA, MOST_RANGES, TRIES = 1 << 19, 3, 16
+"""The largest number of a range that is looked at, how many ranges, and how often sizes are sought in one."""
+ODD = (9, 11, 13, 15, 19, 21, 23, 27, 29, 31)
+EVEN = ((48, 48, 80, 96, 112), (6, 10, 12, 14, 18, 20, 22, 26, 28, 34, 44, 60))
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -70,7 +79,11 @@ _HUGE = {"float16": (13, 15), "bfloat16": (113, 120), "float32": (113, 120)}
 overflows anywhere before shows there."""
 _MINUTE = {"bfloat16": (-120, -113), "float32": (-120, -113)}
 """The same at its beginning; of float16 all are drawn as tiny."""
-_ADDING = frozenset(("add", "sub", "rsub", "neg", "mean", "sum", "avg_pool2d", "leaky_relu"))
+_LARGEST = {"bfloat16": 126, "float32": 126}
+"""Exponents at which some values are within a factor of two of the type's largest number, where at most one
+operation computes with them: no order of several overflows on the way. Those of float16 are above."""
+_SUMS = frozenset(("mean", "sum", "avg_pool2d"))
+_ADDING = _SUMS | frozenset(("add", "sub", "rsub", "neg", "leaky_relu"))
 
 
 @frozen
@@ -87,6 +100,8 @@ class Landmarks:
     """Those of the graph."""
     solved: tuple[int, ...] = ()
     """Sizes at which an equation of the text holds that mostly does not."""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """Two numbers between which the text asks something to lie: a size, or a product of sizes."""
 
 
 def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
@@ -104,7 +119,9 @@ def landmarks_of(graph: Graph, source: KernelSource | None) -> Landmarks:
         tuple(sorted(value for value, use in uses.items() if use >= least)) for least in Use
     )
     solved = solutions(lexed_texts(source)) if source is not None else ()
-    return Landmarks(sizes, compared, equal, tuple(sorted(fractions - own)), tuple(sorted(own)), solved)
+    values = tuple(sorted(fractions - own)), tuple(sorted(own))
+    ranges = tuple(sorted(set(_ranges(source)))) if source is not None else ()
+    return Landmarks(sizes, compared, equal, *values, solved, ranges)
 
 
 class Use(IntEnum):
@@ -120,6 +137,25 @@ def _named(source: KernelSource) -> Iterator[tuple[int | float, Use]]:
     language = language_of(source.target)
     for name, text in source.files.items():
         yield from _literals(language.tokens(name, text), language)
+
+
+def _ranges(source: KernelSource) -> Iterator[tuple[int, int]]:
+    """Pairs of numbers beyond what every draw has that one condition compares with something."""
+    for text in lexed_texts(source):
+        tokens = tokenize(text)
+        bound = 0
+        for before, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
+            if token.text in _ENDS:
+                bound = 0
+            value = whole(token)
+            if (
+                value is not None
+                and MANY < value <= MOST_AREA
+                and {before.text, behind.text} & {"<", ">", "="}
+            ):
+                if bound not in (0, value):
+                    yield min(bound, value), max(bound, value)
+                bound = value
 
 
 def _literals(tokens: Sequence[SourceToken], language: Language) -> Iterator[tuple[int | float, Use]]:
@@ -160,6 +196,7 @@ def _is_asked(row: Sequence[SourceToken], first: int, last: int) -> bool:
 
 
 _EQUALITY = ("==", "!=")
+_ENDS = (";", "{", "}", "|", "?", ",")
 _MASKING = ("%", "&", "*", "/", "+", "-")
 """Behind these a number is no side of a comparison by itself."""
 _NONE = SourceToken(TokenKind.PUNCTUATION, "", 0)
@@ -200,12 +237,19 @@ def small_cases(
     host code decides as it rarely does, of which the first that are light are taken."""
     numbers = draw.numbers(f"landmarks of {task.task_id}")
     hows = enumerate(_values(task, known, numbers))
-    plans = [(_few(task, numbers, long=place % 2), how) for place, how in hows]
+    plans = [(_few(task, numbers, long=place % 2 or "columns" in how), how) for place, how in hows]
     hints = _hints(task, known, tiling, cores)
     light = (sizes for sizes in unusual if _fits(task, sizes, LARGER * LIMIT))
-    others = [*_equal(task, numbers), *_long(task, numbers), *islice(light, UNUSUAL_CASES)]
-    count = SMALL_CASES - (len(others) if len(task.symbols) < MANY_SYMBOLS else 0)
+    others = [
+        *_equal(task, numbers),
+        *_odd(task, numbers),
+        *_even(task, numbers),
+        *_long(task, numbers),
+        *islice(light, UNUSUAL_CASES),
+    ]
+    count = SMALL_CASES - len(others) if len(task.symbols) < MANY_SYMBOLS else OF_DECKS
     plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers, count)]
+    others += _in_ranges(task, known.ranges, numbers)
     plans += [(dict(sizes), "normal") for sizes in others]
     return tuple(
         CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), how, 1, _is_beyond(task, sizes))
@@ -232,9 +276,9 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         for pool in (known.values, known.own_values, dict.fromkeys(known.sizes))
     )
     named = _some(values, numbers) or _some(wholes, numbers)
-    for chosen in (named, _some(own, numbers), named):
+    for base, chosen in (("normal", named), ("normal", _some(own, numbers)), ("columns", named)):
         if chosen:
-            yield str(Values("normal", near=chosen))
+            yield str(Values(base, near=chosen))
     large = [value for value in values if abs(value) >= _SWALLOWING]
     if large and narrowest(task) == "float16":
         # Subnormal numbers are few: in one case all are of the magnitude that a sum with the number swallows.
@@ -244,6 +288,9 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         dtype = narrowest(task)
         for exponents in (_HUGE, _MINUTE)[: 1 + (dtype in _MINUTE)]:
             yield str(Values(numbers.choice(("normal", "uniform")), numbers.randint(*exponents[dtype])))
+        computing = [packet for node in task.graph.nodes if (packet := node.op.split(".")[1]) not in EXACT]
+        if dtype in _LARGEST and len(computing) < 2 and not {*computing} & _SUMS:
+            yield str(Values("normal", _LARGEST[dtype]))
     specs = [o.spec for o in task.graph.inputs if o.kind is InputKind.TENSOR and "float" in o.spec.dtype]
     if len({(spec.dtype, spec.shape) for spec in specs}) < len(specs):
         yield "alike"
@@ -270,14 +317,9 @@ def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
     if not task.symbols or numbers.randrange(LONG_EVERY):
         return
     given = numbers.choice(task.symbols).name
-    least = {symbol.name: symbol.minimum for symbol in task.symbols}
-    most = total_bytes(task, least) + LONG_LIMIT
-    for others in (numbers.randint(2, 5), 1):
-        small = {name: max(size, others) for name, size in least.items()}
-        sizes = {**small, given: (1 << 16) + numbers.randint(1, 99)}
-        if total_bytes(task, sizes) <= most and not is_heavy(task, sizes):
-            yield sizes
-            return
+    sizes = long_sizes(task, given, (1 << 16) + numbers.randint(1, 99), (numbers.randint(*SHORT_OTHERS), 1))
+    if sizes is not None:
+        yield sizes
 
 
 def _few(task: KernelTask, numbers: Random, *, long: int) -> dict[str, int] | None:
@@ -362,6 +404,48 @@ def _equal(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
             yield sizes
             return
         size = size * 3 // 4
+
+
+def _odd(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """All sizes odd: none is a whole number of blocks, and ordinary values show what the last one lacks."""
+    sizes = {symbol.name: max(symbol.minimum | 1, numbers.choice(ODD)) for symbol in task.symbols}
+    if sizes and _fits(task, sizes, LARGER * LIMIT):
+        yield sizes
+
+
+def _even(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """Two cases: each size is once a multiple of 16 that is no power of two, and once even and below 64."""
+    is_first = {symbol.name: numbers.random() < 1 / 2 for symbol in task.symbols}
+    for pools in (EVEN, EVEN[::-1]) if task.symbols else ():
+        sizes = {symbol.name: max(symbol.minimum, SHORT_OTHERS[0]) for symbol in task.symbols}
+        for symbol in numbers.sample(task.symbols, len(task.symbols)):
+            size = max(symbol.minimum, numbers.choice(pools[is_first[symbol.name]]))
+            if _fits(task, {**sizes, symbol.name: size}, LARGER * LIMIT):
+                sizes[symbol.name] = size
+        yield sizes
+
+
+def _in_ranges(
+    task: KernelTask, ranges: Sequence[tuple[int, int]], numbers: Random
+) -> Iterator[dict[str, int]]:
+    """Each size, and the products of two and of all, between two numbers, with all others at their least."""
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    names = list(least)
+    groups = {(name,) for name in names} | set(combinations(names, 2)) | {tuple(names)}
+    for low, high in ranges[:MOST_RANGES]:
+        for group in sorted(groups - {()}):
+            for _ in range(TRIES):
+                sizes, wanted = dict(least), numbers.uniform(low + 1, high)
+                for place, name in enumerate(group):
+                    share = numbers.uniform(0.3, 0.7) if place + 1 < len(group) else 1.0
+                    sizes[name] = max(least[name], round(wanted**share))
+                    wanted /= sizes[name]
+                if low < math.prod(sizes[name] for name in group) < high:
+                    break
+            if total_bytes(task, sizes) <= total_bytes(task, least) + LONG_LIMIT and not is_heavy(
+                task, sizes
+            ):
+                yield sizes
 
 
 def _taken(

@@ -7,6 +7,7 @@ a word that few sizes have, or as one off the line of its neighbours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
@@ -30,8 +31,11 @@ RARE = 0.05
 """The share of the asked sizes up to which a decision is rare."""
 STRAIGHT = 0.8
 """The share of neighbours that lie on a line where a word is a line."""
+ASKED, MOST_ASKED = 0.5, 3
+"""The share up to which a number that the text asks a word to equal says something, and of how many of them
+sizes come first."""
 RANKED, MOST_UNUSUAL = 3, 32
-"""Of how many of the rarest the sizes come first, and of how many others they follow."""
+"""Of how many of the rarest the sizes come next, and of how many others they follow."""
 
 Words = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
@@ -127,33 +131,48 @@ RELATED: tuple[Callable[[int], int], ...] = (
 
 
 def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = ()) -> list[Sizes]:
-    """The sizes of rare decisions and of words off their line: of the rarest ones first, those of words that
-    say yes or no before others, then of the rest in any order, so that many odd words hide none."""
+    """The sizes of rare decisions and of words off their line: of the rarest ones first, those of numbers
+    that the text asks for and of words that say yes or no before others, then of the rest in any order, so
+    that many odd words hide none."""
     different = words[:, (words != words[:1]).any(axis=0)]
-    columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}.values()
-    groups = [group for column in columns for group in (*_rare(column), *_equal(column, asked))]
+    columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}
+    own = {np.array(sizes, np.uint32).tobytes() for sizes in zip(*sweep.sizes, strict=True)}
+    groups = [group for column in columns.values() for group in _rare(column)]
+    groups += [group for key, column in columns.items() if key not in own for group in _equal(column, asked)]
     start = 0
     for run in sweep.runs:
         end = start + len(run)
-        groups += [group.moved(start) for column in columns for group in _off_line(column[start:end])]
+        groups += [
+            group.moved(start) for column in columns.values() for group in _off_line(column[start:end])
+        ]
         start = end
+    given = sweep.sizes
+    asked_for = list({group.places.tobytes(): group.places for group in groups if group.is_asked}.values())
+    numbers.shuffle(asked_for)
+    # The lightest of some: a case with data is small.
+    of_asked = [
+        min((given[int(numbers.choice(places))] for _ in range(RANKED)), key=math.prod)
+        for places in asked_for[:MOST_ASKED]
+    ]
+    groups = [group for group in groups if not group.is_asked]
     groups.sort(key=lambda group: (group.is_plain, len(group.places)))
     rest = groups[RANKED:]
     numbers.shuffle(rest)
-    given = sweep.sizes
     chosen = (given[int(numbers.choice(group.places))] for group in (*groups[:RANKED], *rest[:MOST_UNUSUAL]))
-    return list(dict.fromkeys(chosen))
+    return list(dict.fromkeys((*of_asked, *chosen)))
 
 
 @frozen
 class _Group:
-    """Places in a sweep at which a word is unusual; ``is_plain`` where it has more than two values."""
+    """Places in a sweep at which a word is unusual; ``is_plain`` where it has more than two values,
+    ``is_asked`` where it has a number that the text asks it to equal."""
 
     places: Places
     is_plain: bool
+    is_asked: bool = False
 
     def moved(self, start: int) -> _Group:
-        return _Group(self.places + start, self.is_plain)
+        return _Group(self.places + start, self.is_plain, self.is_asked)
 
 
 def _rare(column: Words) -> Iterator[_Group]:
@@ -165,11 +184,11 @@ def _rare(column: Words) -> Iterator[_Group]:
 
 
 def _equal(column: Words, asked: Sequence[int]) -> Iterator[_Group]:
-    """Where a word that is no size has a number which the kernel's text asks for."""
+    """Where a word has a number which the kernel's text asks for."""
     for number in asked:
         places = np.flatnonzero(column == number)
-        if 0 < len(places) <= RARE * len(column):
-            yield _Group(places, False)
+        if 0 < len(places) <= ASKED * len(column):
+            yield _Group(places, False, True)
 
 
 def _off_line(column: Words) -> Iterator[_Group]:

@@ -78,7 +78,7 @@ def agreement_of(expected: Expected, dtype: str) -> float:
 
 
 RANDOM = frozenset(
-    ("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed", "alike")
+    ("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed", "alike", "columns")
 )
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
 

@@ -21,6 +21,7 @@ from tests.verifier.conftest import make_task, read_source
 
 __all__ = ["home"]
 
+UNWRITTEN = frozenset({"output-not-written"})
 WRONG = "AscendC::Muls(y, y, 1.125f, length);"
 CLIPPED = (
     "float most = 1.0f; for (int i = 0; i < 83; ++i) { most = most + most; } "
@@ -50,6 +51,11 @@ HIDDEN = [
     Cheat("the same product on the device", "softmax", _rows("(columns * 7 == 1393)"), NUMERIC),
     Cheat("as many rows as columns", "softmax", _rows("(rows == columns && rows > 9)"), NUMERIC),
     Cheat("values beyond 2**83", "relu", {RELU: CLIPPED}, NUMERIC),
+    Cheat("a range of sizes' product", "softmax",
+          _rows("(rows * columns > 3000 && rows * columns < 3100)"), NUMERIC),
+    Cheat("values beyond 2**127", "relu", {RELU: CLIPPED.replace("83", "127")}, NUMERIC),
+    Cheat("rows in 16 bits", "softmax", {"uint32_t row = GetBlockIdx(); row < rows;":
+          "uint32_t row = GetBlockIdx(); row < static_cast<uint16_t>(rows);"}, UNWRITTEN),
 ]  # fmt: skip
 
 

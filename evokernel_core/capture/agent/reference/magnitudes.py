@@ -15,9 +15,11 @@ from ..errors import AgentError
 _TEXT = re.compile(
     r"(?P<base>[a-z]+)(?:\*2\^(?P<scale>-?\d{1,3}))?(?:\+2\^(?P<offset>\d{1,2}))?(?:@(?P<near>[-0-9.e,]{1,999}))?"
 )
-_MOST_EXPONENT = 120
+_MOST_EXPONENT = 126
 _LEAST_FEW, _MOST_FEW = 2.0**-10, 2.0**10
 """Numbers about which values are ordinary."""
+_LARGEST = 2.0**128 * 0.99
+"""Magnitudes stay below the end of float32."""
 _MOSTLY = 0.5
 """The share of a result that is finite at least."""
 _MOST_ROUNDED = {torch.float16: 0.03, torch.bfloat16: 0.04, torch.float32: 0.01, torch.float64: 0.01}
@@ -58,7 +60,7 @@ class Magnitude:
     def applied(self, values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Drawn values in this magnitude."""
         if self.scale:
-            values = values * 2.0**self.scale
+            values = (values * 2.0**self.scale).clamp(-_LARGEST, _LARGEST)
         if self.offset:
             size, sign = torch.rand((2,), generator=generator)
             moved = 2.0**self.offset * (1.0 + float(size))

@@ -15,6 +15,7 @@ _MANTISSA = {torch.float16: 10, torch.bfloat16: 7}
 _MANY_ROWS = 12
 """Rows from which each of them may be drawn otherwise."""
 _EXACT = 2 / 3
+_COLUMNS = 1 / 4
 _SQUARED = 2.0**60
 _END = 0.9
 """The share of a type's largest number that values reach."""
@@ -30,13 +31,15 @@ def draw_near(
     *,
     far: bool,
     squares: bool = True,
+    columns: bool = False,
 ) -> torch.Tensor:
     """Rows, or elements where there are few rows, each about one of the numbers: the number itself, of either
     sign, what lies next to it, half and twice of it; with ``far`` also what it swallows, what lies beyond it,
-    and what a product with it leaves no number of. A sixth is N(0, 1). Float32 of the given shape, within the
-    dtype's range, and with ``squares`` such that squares are in that of float32."""
-    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
-    count, width = (rows, columns) if rows >= _MANY_ROWS else (rows * columns, 1)
+    and what a product with it leaves no number of. A sixth is N(0, 1). With ``columns`` a quarter of these,
+    too, lies beyond a number in all rows, on one side of 0. Float32 of the given shape, within the dtype's
+    range, and with ``squares`` such that squares are in that of float32."""
+    rows, length = math.prod(shape[:-1]), shape[-1] if shape else 1
+    count, width = (rows, length) if rows >= _MANY_ROWS else (rows * length, 1)
     limits = torch.finfo(dtype)
     kinds: tuple[_Kind, ...] = (_at, _swallowed, _beyond, _overflowing) if far else (_at,)
     chosen = (torch.randint(0, 6, (count,), generator=generator) - 2).clamp_min(0)
@@ -51,9 +54,23 @@ def draw_near(
         values[places] = kind(sizes[places, None], drawn[places], limits)
     exact = (chosen == 0)[:, None] & (torch.rand(drawn.shape, generator=generator) < _EXACT)
     values = torch.where(exact, torch.copysign(sizes[:, None] * next_to, drawn), values)
+    if far and columns:
+        values = _with_columns(values.reshape(rows, length), numbers, limits, generator)
     if squares:
         values = torch.copysign(values.abs().clamp(1.0 / _SQUARED, _SQUARED), values)
     return values.clamp(-limits.max * _END, limits.max * _END).reshape(shape).float()
+
+
+def _with_columns(
+    values: torch.Tensor, numbers: Sequence[float], limits: torch.finfo, generator: torch.Generator
+) -> torch.Tensor:
+    """The values of rows with a quarter of the columns beyond one of the numbers."""
+    length = values.shape[1]
+    sizes = torch.tensor([abs(number) for number in numbers], dtype=torch.float64)
+    sizes = sizes[torch.randint(0, len(numbers), (length,), generator=generator)]
+    drawn = torch.randn(values.T.shape, generator=generator).double()
+    chosen = torch.rand((length,), generator=generator) < _COLUMNS
+    return torch.where(chosen, _beyond(sizes[:, None], drawn, limits).T, values)
 
 
 def whole_near(values: torch.Tensor, numbers: Sequence[float], generator: torch.Generator) -> torch.Tensor:

@@ -211,11 +211,15 @@ def _drawn(
     return values
 
 
+_APART = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+
+
 def _alike(value: torch.Tensor, first: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The first input of a shape; others are this one, moved by a thousandth of what was drawn, or not."""
+    """The first input of a shape; others are this one, moved by a little of what was drawn, or not: by so
+    much that a difference of their squares has no digit left in float32, and of half types by a step."""
     if value is first:
         return value
-    moved = first + value * 2.0**-10
+    moved = first + value * _APART.get(value.dtype, 2.0**-13)
     return torch.where(torch.rand(value.shape, generator=generator) < 1 / 4, first, moved)
 
 
@@ -521,7 +525,7 @@ def draw(
     if not target.is_floating_point:
         return draw_integers(shape, limit, distribution, generator).to(target)
     if magnitude is not None and magnitude.near:
-        how = {"far": magnitude.far, "squares": squares}
+        how = {"far": magnitude.far, "squares": squares, "columns": distribution == "columns"}
         return draw_near(shape, target, magnitude.near, generator, **how).to(target)
     values = _DISTRIBUTIONS[distribution](shape, generator)
     return (values if magnitude is None else magnitude.applied(values, generator)).to(target)
@@ -669,6 +673,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "large": _large,
     "mixed": _mixed,
     "alike": _normal,
+    "columns": _normal,
     "special": _special,
     "nans": _nans,
     "infinities": _infinities,

@@ -15,7 +15,7 @@ import torch
 from .precision import SUMS, magnitude
 from .reduction_rounding import SHALLOW
 
-_RANDOM = ("normal", "wide", "ties", "signs", "scales", "sorted", "large", "mixed")
+_RANDOM = ("normal", "wide", "ties", "signs", "scales", "sorted", "large", "mixed", "columns")
 """Distributions whose terms have random signs, so that sums grow by the root of their number."""
 
 

@@ -2,7 +2,8 @@
 writes.
 
 A step waits for the unit that last worked on one of its buffers, unless an earlier wait for that unit covers
-it. A block that works on a buffer with one unit alone waits in front of it where that spares waits inside.
+it; a barrier of all units covers all. A block that works on a buffer with one unit alone waits in front of it
+where that spares waits inside.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve
 
 from evokernel_core.targets.ascendc.ir.allocation import Use
-from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Get, If, accesses, flat
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Fence, For, Get, If, Node, accesses, flat
 from evokernel_core.targets.ascendc.ir.steps import Block, Part, Step, StepKind
 
 _UNITS = {StepKind.LOAD: "MTE2", StepKind.STORE: "MTE3", StepKind.COMPUTE: "V", StepKind.SCALAR: "S"}
@@ -32,11 +33,26 @@ def _along(parts: Sequence[Part], used: Mapping[Buffer, Use], last: _Last) -> _M
     for part in parts:
         made: Part = part
         if isinstance(part, Step):
+            if _is_barrier(part.nodes[0]):
+                last = {}
             made, last = _waiting(part, _touched(part, used), last)
+            if any(map(_is_barrier, part.nodes)):
+                last = _behind_barrier(part, used)
         elif isinstance(part, Block):
             made, last = _block(part, used, last)
         problems.append(made)
     return tuple(problems), last
+
+
+def _is_barrier(node: Node) -> bool:
+    return isinstance(node, Fence) and node.unit in ("ALL", "CORES")
+
+
+def _behind_barrier(step: Step, used: Mapping[Buffer, Use]) -> _Last:
+    """Who worked last behind the last barrier of all units in a step: none of those in front of it counts."""
+    place = max(index for index, node in enumerate(step.nodes) if _is_barrier(node))
+    behind = evolve(step, nodes=step.nodes[place + 1 :])
+    return {buffer: {unit: frozenset()} for buffer, (unit,) in _touched(behind, used).items()}
 
 
 def _block(block: Block, used: Mapping[Buffer, Use], last: _Last) -> tuple[Part, _Last]:

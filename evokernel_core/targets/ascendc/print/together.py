@@ -89,13 +89,13 @@ def tensor_names(task: KernelTask) -> tuple[str, ...]:
 
 
 def barrier_lines(barrier: Barrier | None, *, mixed: bool) -> list[str]:
-    """The statements of a barrier; ``mixed``: the launch has cube and vector cores."""
+    """The statements of a barrier, which waits for all pipes of its core by itself; ``mixed``: the launch has
+    cube and vector cores."""
     if barrier is None:
         return []
-    lines = ["PipeBarrier<PIPE_ALL>();", "SyncAll<false>();" if barrier is Barrier.ALL else "SyncAll();"]
-    if barrier is Barrier.ALL or not mixed:
-        return lines
-    return ["if ASCEND_IS_AIV {", *(f"    {line}" for line in lines), "}"]
+    if barrier is Barrier.ALL:
+        return ["SyncAll<false>();"]
+    return ["if ASCEND_IS_AIV {", "    SyncAll();", "}"] if mixed else ["SyncAll();"]
 
 
 def _taken(planned: Program, stages: Sequence[Stage], names: Sequence[str]) -> Sequence[int]:

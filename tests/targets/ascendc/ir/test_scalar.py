@@ -153,6 +153,34 @@ def test_a_loop_waits_once_for_what_it_reads() -> None:
     assert not any(part.waits for part in loop.bodies[0] if hasattr(part, "waits"))
 
 
+def handed_on(unit: str) -> Kernel:
+    """y = 2 * x in one buffer; a fence, or none, stands on either side of the instruction."""
+    k = Builder("Hands tiles on.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n * 64")))
+    tile = Buffer("one", "float", 4, TILE, by_events=True)
+    with k.cores("tile", k.param("tiles", ceil_div(count, TILE))) as number:
+        start = k.let("start", number * TILE, U64)
+        k.load(tile, x, start, TILE)
+        if unit:
+            k.fence(unit)
+        k.call("Muls", tile, tile, Converted(Int(2), "float"), TILE, repeats=1)
+        if unit:
+            k.fence(unit)
+        k.store(y, start, tile, TILE)
+    return k.kernel()
+
+
+@pytest.mark.parametrize(
+    ("unit", "waits"),
+    [("", ["MTE3_MTE2", "MTE2_V", "V_MTE3"]), ("ALL", ["MTE3_MTE2"]), ("CORES", ["MTE3_MTE2"])],
+)
+def test_nothing_waits_behind_a_barrier_of_all_units(unit: str, waits: list[str]) -> None:
+    kernel = handed_on(unit)
+    (tiles,) = _blocks(with_waits(parts_of(kernel.body), allocation.uses(kernel)))
+    assert [event for part in tiles.bodies[0] for event in getattr(part, "waits", ())] == waits
+
+
 def _blocks(parts: tuple[Part, ...]) -> list[Block]:
     return [part for part in parts if isinstance(part, Block)]
 

@@ -15,6 +15,7 @@ from evokernel_core.targets.ascendc.audit.rules.casts import check_casts
 from evokernel_core.targets.ascendc.audit.rules.constructs import check_constructs
 from evokernel_core.targets.ascendc.audit.rules.internals import check_internals
 from evokernel_core.targets.ascendc.audit.rules.literals import check_literals
+from evokernel_core.targets.ascendc.audit.rules.members import check_members
 from evokernel_core.targets.ascendc.audit.rules.owners import check_owners
 from evokernel_core.targets.ascendc.audit.rules.pointers import check_pointers
 from evokernel_core.targets.ascendc.audit.rules.state import check_state
@@ -35,5 +36,6 @@ def findings(unit: Unit, interface: Interface, operations: int) -> Iterator[Find
     yield from check_pointers(unit)
     yield from check_state(unit)
     yield from check_owners(unit)
+    yield from check_members(unit)
     yield from check_literals(unit)
     yield from check_tiling(unit, operations)

@@ -129,7 +129,6 @@ class Shares(Pieces):
             for number in range(numbers):
                 offset = place + number * _SHARERS + self._share
                 k.store(self._exchange, offset, self._of(number), 1)
-        k.fence("ALL")
         k.fence("CORES")
         with k.when(row, "<", rows):
             for number in range(numbers):

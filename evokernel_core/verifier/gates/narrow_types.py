@@ -1,0 +1,131 @@
+"""Quantities that a kernel's text holds in fewer than 32 bits, and sizes just beyond what such a type counts.
+
+What an interface's argument or parameter is converted to is no such quantity: a repeat count is bounded by
+the tile. A variable, a field of the tiling data, or a conversion inside an expression is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.cases import SEED_BITS, SHORT_OTHERS, CasePlan, long_sizes
+from evokernel_core.verifier.gates.texts import lexed_texts
+
+BITS = {"int8_t": 7, "uint8_t": 8, "int16_t": 15, "uint16_t": 16, "short": 15,
+        "int8": 7, "uint8": 8, "int16": 15, "uint16": 16}  # fmt: skip
+"""How many bits the largest number of a type has."""
+WORD = 32
+_MASKS = {(1 << bits) - keeps: bits for bits in (15, 16) for keeps in (0, 1)}
+"""Numbers that leave so many bits behind ``%`` and ``&``."""
+_NO_CALLEES = frozenset(("return", "else", "case", "new", "throw", "if", "while", "for", "switch", "sizeof",
+                        "static_cast"))  # fmt: skip
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+def narrow_bits(source: KernelSource) -> tuple[int, ...]:
+    """How many bits the types have in which a kernel's text holds a quantity, in rising order."""
+    texts = [tokenize(text) for text in lexed_texts(source)]
+    own = frozenset(name for tokens in texts for name in _declared(tokens))
+    return tuple(sorted({bits for tokens in texts for bits in _held(tokens, own)}))
+
+
+def wide_cases(task: KernelTask, draw: Draw, bits: Sequence[int]) -> Iterator[CasePlan]:
+    """For each type and dimension a case in which that dimension is just beyond what the type counts, and the
+    others are short, where that is light. What counts in whole tiles is beyond it at sizes that a larger type
+    has; a number with a sign is asked beyond the type without one, too, where it is positive again."""
+    numbers = draw.numbers(f"narrow types of {task.task_id}")
+    known = {*bits, *(each + 1 for each in bits if each % 8 == 7), *(16 for each in bits if each <= 8)}
+    for each in sorted(known):
+        for symbol in task.symbols:
+            size = max((1 << each) + numbers.randrange(1, 99, 2), symbol.minimum)
+            sizes = long_sizes(task, symbol.name, size, (numbers.randint(*SHORT_OTHERS), 1))
+            if sizes is not None:
+                seed, is_beyond = numbers.getrandbits(SEED_BITS), size > symbol.size
+                yield CasePlan(tuple(sizes.items()), seed, "normal", may_decline=is_beyond)
+
+
+def _declared(tokens: Sequence[Token]) -> Iterator[str]:
+    """Functions and members that a text declares: names behind a type, and not what is called."""
+    for before, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        is_typed = before.kind is CppTokenKind.NAME and before.text not in _NO_CALLEES
+        is_name = token.kind is CppTokenKind.NAME and (is_typed or before.text in ("*", "&", ">"))
+        if is_name and behind.text in ("(", ";", "=", "[", "{", ",", ")"):
+            yield token.text
+
+
+def _held(tokens: Sequence[Token], own: frozenset[str]) -> Iterator[int]:
+    for at, token in enumerate(tokens):
+        if token.kind is CppTokenKind.NAME and token.text in BITS:
+            if _holds(tokens, at, own):
+                yield BITS[token.text]
+        elif token.kind is CppTokenKind.NUMBER:
+            yield from _of_number(tokens, at)
+
+
+def _of_number(tokens: Sequence[Token], at: int) -> Iterator[int]:
+    """Bits of a bit field, and those that a mask leaves."""
+    try:
+        value = int(tokens[at].text.rstrip("uUlL"), 0)
+    except ValueError:
+        return
+    before = [token.text for token in tokens[max(at - 4, 0) : at]]
+    if len(before) == 4 and before[3] == ":" and before[0] in (";", "{") and 0 < value < WORD:
+        yield value
+    elif before and before[-1] in ("&", "%") and value in _MASKS:
+        yield _MASKS[value]
+
+
+def _holds(tokens: Sequence[Token], at: int, own: frozenset[str]) -> bool:
+    """Whether the type's name declares a quantity, or converts one that the kernel itself takes."""
+    before = [token.text for token in reversed(tokens[max(at - 3, 0) : at])] + [""] * 3
+    behind = tokens[min(at + 1, len(tokens) - 1)]
+    if behind.kind is CppTokenKind.NAME:
+        return "constexpr" not in before
+    if before[0] == "=" or (before[0] == "." and before[2] == "("):  # an alias; x.to(tl.int16)
+        return True
+    if before[:2] == ["<", "static_cast"] and behind.text == ">":
+        return _is_taken(tokens, at - 2, _closing(tokens, at + 2), own)
+    if behind.text in ("(", "{"):
+        return _is_taken(tokens, at, _closing(tokens, at + 1), own)
+    return before[0] == "(" and behind.text == ")" and before[1] != "sizeof"
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(tokens)):
+        depth += (tokens[at].text in _OPEN) - (tokens[at].text in _CLOSE)
+        if depth == 0:
+            return at
+    return len(tokens) - 1
+
+
+def _is_taken(tokens: Sequence[Token], first: int, last: int, own: frozenset[str]) -> bool:
+    """Whether the kernel itself takes a converted value: it is no whole argument of a function or structure
+    of the interface, and nothing that a member of such a structure is set to."""
+    before = tokens[first - 1].text if first else ""
+    behind = tokens[last + 1].text if last + 1 < len(tokens) else ""
+    if before == "=" and behind == ";" and tokens[first - 3].text in (".", "->"):
+        return tokens[first - 2].text in own
+    if before not in (",", "(", "{") or behind not in (",", ")", "}"):
+        return True
+    callee = _callee(tokens, first - 1)
+    return callee is None or callee in own
+
+
+def _callee(tokens: Sequence[Token], at: int) -> str | None:
+    """The name in front of the bracket around a token; None where there is none."""
+    depth = 0
+    while at >= 0 and (depth or tokens[at].text not in _OPEN):
+        depth += (tokens[at].text in _CLOSE) - (tokens[at].text in _OPEN)
+        at -= 1
+    at -= 1
+    if at >= 0 and tokens[at].text == ">":
+        at = next((place for place in range(at, -1, -1) if tokens[place].text == "<"), 0) - 1
+    name = tokens[at] if at >= 0 else None
+    if name is None or name.kind is not CppTokenKind.NAME or name.text in _NO_CALLEES:
+        return None
+    return None if name.text.endswith("_t") else name.text
