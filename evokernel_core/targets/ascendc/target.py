@@ -45,6 +45,11 @@ class AscendC:
     """Kernels for Ascend NPUs, in C++ with CANN's AscendC API. Its devices are ``Chip``s."""
 
     name: str = "ascendc"
+    described = staticmethod(programs_of.described)
+    require_legal = staticmethod(programs.require_legal)
+    estimate_us = staticmethod(programs.estimate_us)
+    write = staticmethod(programs.write)
+    lines_of_kernels = staticmethod(programs.lines_of_kernels)
 
     def device(self, name: str) -> Chip:
         return load_chip(name)
@@ -67,23 +72,8 @@ class AscendC:
             apart = None if other is None else with_moments_apart(task, other, device, self)
             yield from (choice for choice in (other, apart) if choice is not None and choice != program)
 
-    def described(self, program: Program, strategy: Strategy, device: Device) -> Strategy:
-        return programs_of.described(program, strategy, device)
-
-    def require_legal(self, planned: PlannedTask) -> None:
-        programs.require_legal(planned)
-
-    def estimate_us(self, planned: PlannedTask) -> float:
-        return programs.estimate_us(planned)
-
     def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
         return neighbours.moves(planned, self)
-
-    def write(self, planned: PlannedTask) -> KernelSource:
-        return programs.write(planned)
-
-    def lines_of_kernels(self, planned: PlannedTask, source: KernelSource) -> tuple[range, ...]:
-        return programs.lines_of_kernels(planned, source)
 
     def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
         from evokernel_core.targets.ascendc.audit import audit  # the twin's headers and libclang with it
