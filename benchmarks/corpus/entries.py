@@ -65,8 +65,9 @@ def drivers() -> dict[str, tuple[str, str, tuple[str, ...]]]:
     """Of each entry its project, its file and what drives it."""
     table, found = HERE / "drivers" / "table.py", {}
     for row in ast.parse(table.read_text()).body:
-        if isinstance(row, ast.FunctionDef) and isinstance(row.decorator_list[0], ast.Call):
-            project, file = map(ast.literal_eval, row.decorator_list[0].args[:2])
+        for call in row.decorator_list if isinstance(row, ast.FunctionDef) else ():
+            assert isinstance(call, ast.Call)
+            project, file = map(ast.literal_eval, call.args[:2])
             found[row.name] = project, file, (str(table), row.name)
     for path in (HERE / "drivers").glob("use_*.py"):
         said = _constants(path)

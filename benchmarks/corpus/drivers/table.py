@@ -54,6 +54,83 @@ class Driver:
         return model(config[0](**options)) if config else model(**options)
 
 
+_LANGUAGE_MODEL = {
+    "vocab_size": 64,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+}
+_SWIN = {
+    "img_size": 32,
+    "patch_size": 2,
+    "embed_dim": 32,
+    "depths": [2, 2],
+    "num_heads": [2, 4],
+    "window_size": 4,
+    "num_classes": 10,
+}
+_VIT = {
+    "image_size": 32,
+    "patch_size": 8,
+    "num_classes": 10,
+    "dim": 64,
+    "depth": 2,
+    "heads": 4,
+    "mlp_dim": 128,
+}
+_CLIP = {
+    "embed_dim": 32,
+    "image_resolution": 32,
+    "vision_patch_size": 8,
+    "context_length": 16,
+    "vocab_size": 64,
+    "transformer_width": 64,
+    "transformer_heads": 4,
+    "transformer_layers": 2,
+}
+_LLAMA = {
+    "dim": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "n_kv_heads": 2,
+    "vocab_size": 64,
+    "multiple_of": 32,
+    "max_seq_len": 32,
+}
+_SERIES = {
+    "task_name": "long_term_forecast",
+    "seq_len": 32,
+    "label_len": 16,
+    "pred_len": 16,
+    "enc_in": 4,
+    "dec_in": 4,
+    "c_out": 4,
+    "d_model": 32,
+    "d_ff": 64,
+    "n_heads": 4,
+    "e_layers": 2,
+    "d_layers": 1,
+    "factor": 1,
+    "dropout": 0.1,
+    "activation": "gelu",
+    "embed": "timeF",
+    "freq": "h",
+    "moving_avg": 5,
+    "top_k": 2,
+    "num_kernels": 2,
+    "num_class": 3,
+}
+_SERIES_CHANGES = [{"dropout": 0.4}, {"n_heads": 2}, {"activation": "relu"}]
+
+
+def _series(batch):
+    """Numbers, their times, and those of the forecast."""
+    return tuple(torch.randn(batch, 32, 4) for _ in range(4))
+
+
 @Driver(
     "attention-is-all-you-need-pytorch",
     "transformer/SubLayers.py",
@@ -92,18 +169,7 @@ def axial_attention(batch=2, size=16):
     "CLIP",
     "clip/model.py",
     "CLIP",
-    options={
-        "embed_dim": 32,
-        "image_resolution": 32,
-        "vision_layers": 2,
-        "vision_width": 64,
-        "vision_patch_size": 8,
-        "context_length": 16,
-        "vocab_size": 64,
-        "transformer_width": 64,
-        "transformer_heads": 4,
-        "transformer_layers": 2,
-    },
+    options={**_CLIP, "vision_layers": 2, "vision_width": 64},
     changes=[{"transformer_heads": 2}, {"vision_layers": (1, 1, 1, 1), "vision_width": 16}],
 )
 def clip(batch=3, size=32):
@@ -114,18 +180,7 @@ def clip(batch=3, size=32):
     "CLIP",
     "clip/model.py",
     "CLIP",
-    options={
-        "embed_dim": 32,
-        "image_resolution": 32,
-        "vision_layers": (1, 1, 1, 1),
-        "vision_width": 16,
-        "vision_patch_size": 8,
-        "context_length": 16,
-        "vocab_size": 64,
-        "transformer_width": 64,
-        "transformer_heads": 4,
-        "transformer_layers": 2,
-    },
+    options={**_CLIP, "vision_layers": (1, 1, 1, 1), "vision_width": 16},
     changes=[{"transformer_heads": 2}, {"vision_layers": (2, 1, 1, 1)}],
 )
 def clip_resnet(batch=3, size=32):
@@ -325,16 +380,7 @@ def linear_attention_transformer(batch=2, size=16):
     "model.py",
     "Transformer",
     "ModelArgs",
-    options={
-        "dim": 64,
-        "n_layers": 2,
-        "n_heads": 4,
-        "n_kv_heads": 2,
-        "vocab_size": 64,
-        "multiple_of": 32,
-        "max_seq_len": 32,
-        "dropout": 0.0,
-    },
+    options={**_LLAMA, "dropout": 0.0},
     changes=[{"dropout": 0.3}, {"norm_eps": 0.3}, {"n_kv_heads": 4}],
 )
 def llama2_c(batch=2, size=16):
@@ -607,17 +653,7 @@ def pytorch_cifar_shufflenetv2(batch=2, size=32):
     "model.py",
     "Transformer",
     "ModelArgs",
-    options={
-        "dim": 64,
-        "n_layers": 2,
-        "n_heads": 4,
-        "n_kv_heads": 2,
-        "vocab_size": 64,
-        "multiple_of": 32,
-        "max_batch_size": 8,
-        "max_seq_len": 32,
-        "device": "cpu",
-    },
+    options={**_LLAMA, "max_batch_size": 8, "device": "cpu"},
     changes=[{"norm_eps": 0.3}, {"n_kv_heads": 4}, {"ffn_dim_multiplier": 1.5}],
 )
 def pytorch_llama(batch=2, position=5):
@@ -686,15 +722,7 @@ def segmentation_models(batch=2, size=64):
     "Swin-Transformer",
     "models/swin_transformer.py",
     "SwinTransformer",
-    options={
-        "img_size": 32,
-        "patch_size": 2,
-        "embed_dim": 32,
-        "depths": [2, 2],
-        "num_heads": [2, 4],
-        "window_size": 4,
-        "num_classes": 10,
-    },
+    options=_SWIN,
     changes=[{"qk_scale": 0.7}, {"qkv_bias": False}, {"ape": True}, {"drop_path_rate": 0.9}],
 )
 def swin(batch=2, size=32):
@@ -705,15 +733,7 @@ def swin(batch=2, size=32):
     "Swin-Transformer",
     "models/swin_mlp.py",
     "SwinMLP",
-    options={
-        "img_size": 32,
-        "patch_size": 2,
-        "embed_dim": 32,
-        "depths": [2, 2],
-        "num_heads": [2, 4],
-        "window_size": 4,
-        "num_classes": 10,
-    },
+    options=_SWIN,
     changes=[{"ape": True}, {"drop_path_rate": 0.9}, {"drop_rate": 0.5}],
 )
 def swin_mlp(batch=2, size=32):
@@ -724,15 +744,7 @@ def swin_mlp(batch=2, size=32):
     "Swin-Transformer",
     "models/swin_transformer_v2.py",
     "SwinTransformerV2",
-    options={
-        "img_size": 32,
-        "patch_size": 2,
-        "embed_dim": 32,
-        "depths": [2, 2],
-        "num_heads": [2, 4],
-        "window_size": 4,
-        "num_classes": 10,
-    },
+    options=_SWIN,
     changes=[
         {"qkv_bias": False},
         {"ape": True},
@@ -749,38 +761,11 @@ def swin_v2(batch=2, size=32):
     "models/Autoformer.py",
     "Model",
     "types:SimpleNamespace",
-    options={
-        "task_name": "long_term_forecast",
-        "seq_len": 32,
-        "label_len": 16,
-        "pred_len": 16,
-        "enc_in": 4,
-        "dec_in": 4,
-        "c_out": 4,
-        "d_model": 32,
-        "d_ff": 64,
-        "n_heads": 4,
-        "e_layers": 2,
-        "d_layers": 1,
-        "factor": 1,
-        "dropout": 0.1,
-        "activation": "gelu",
-        "embed": "timeF",
-        "freq": "h",
-        "moving_avg": 5,
-        "top_k": 2,
-        "num_kernels": 2,
-        "num_class": 3,
-    },
-    changes=[{"dropout": 0.4}, {"n_heads": 2}, {"activation": "relu"}],
+    options=_SERIES,
+    changes=_SERIES_CHANGES,
 )
 def time_series_autoformer(batch=2, size=16):
-    return (
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-    )
+    return _series(batch)
 
 
 @Driver(
@@ -788,38 +773,11 @@ def time_series_autoformer(batch=2, size=16):
     "models/DLinear.py",
     "Model",
     "types:SimpleNamespace",
-    options={
-        "task_name": "long_term_forecast",
-        "seq_len": 32,
-        "label_len": 16,
-        "pred_len": 16,
-        "enc_in": 4,
-        "dec_in": 4,
-        "c_out": 4,
-        "d_model": 32,
-        "d_ff": 64,
-        "n_heads": 4,
-        "e_layers": 2,
-        "d_layers": 1,
-        "factor": 1,
-        "dropout": 0.1,
-        "activation": "gelu",
-        "embed": "timeF",
-        "freq": "h",
-        "moving_avg": 5,
-        "top_k": 2,
-        "num_kernels": 2,
-        "num_class": 3,
-    },
-    changes=[{"dropout": 0.4}, {"n_heads": 2}, {"activation": "relu"}],
+    options=_SERIES,
+    changes=_SERIES_CHANGES,
 )
 def time_series_dlinear(batch=2, size=16):
-    return (
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-    )
+    return _series(batch)
 
 
 @Driver(
@@ -827,38 +785,11 @@ def time_series_dlinear(batch=2, size=16):
     "models/iTransformer.py",
     "Model",
     "types:SimpleNamespace",
-    options={
-        "task_name": "long_term_forecast",
-        "seq_len": 32,
-        "label_len": 16,
-        "pred_len": 16,
-        "enc_in": 4,
-        "dec_in": 4,
-        "c_out": 4,
-        "d_model": 32,
-        "d_ff": 64,
-        "n_heads": 4,
-        "e_layers": 2,
-        "d_layers": 1,
-        "factor": 1,
-        "dropout": 0.1,
-        "activation": "gelu",
-        "embed": "timeF",
-        "freq": "h",
-        "moving_avg": 5,
-        "top_k": 2,
-        "num_kernels": 2,
-        "num_class": 3,
-    },
-    changes=[{"dropout": 0.4}, {"n_heads": 2}, {"activation": "relu"}],
+    options=_SERIES,
+    changes=_SERIES_CHANGES,
 )
 def time_series_itransformer(batch=2, size=16):
-    return (
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-    )
+    return _series(batch)
 
 
 @Driver(
@@ -866,38 +797,11 @@ def time_series_itransformer(batch=2, size=16):
     "models/PatchTST.py",
     "Model",
     "types:SimpleNamespace",
-    options={
-        "task_name": "long_term_forecast",
-        "seq_len": 32,
-        "label_len": 16,
-        "pred_len": 16,
-        "enc_in": 4,
-        "dec_in": 4,
-        "c_out": 4,
-        "d_model": 32,
-        "d_ff": 64,
-        "n_heads": 4,
-        "e_layers": 2,
-        "d_layers": 1,
-        "factor": 1,
-        "dropout": 0.1,
-        "activation": "gelu",
-        "embed": "timeF",
-        "freq": "h",
-        "moving_avg": 5,
-        "top_k": 2,
-        "num_kernels": 2,
-        "num_class": 3,
-    },
-    changes=[{"dropout": 0.4}, {"n_heads": 2}, {"activation": "relu"}],
+    options=_SERIES,
+    changes=_SERIES_CHANGES,
 )
 def time_series_patchtst(batch=2, size=16):
-    return (
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-    )
+    return _series(batch)
 
 
 @Driver(
@@ -905,38 +809,11 @@ def time_series_patchtst(batch=2, size=16):
     "models/TimesNet.py",
     "Model",
     "types:SimpleNamespace",
-    options={
-        "task_name": "long_term_forecast",
-        "seq_len": 32,
-        "label_len": 16,
-        "pred_len": 16,
-        "enc_in": 4,
-        "dec_in": 4,
-        "c_out": 4,
-        "d_model": 32,
-        "d_ff": 64,
-        "n_heads": 4,
-        "e_layers": 2,
-        "d_layers": 1,
-        "factor": 1,
-        "dropout": 0.1,
-        "activation": "gelu",
-        "embed": "timeF",
-        "freq": "h",
-        "moving_avg": 5,
-        "top_k": 2,
-        "num_kernels": 2,
-        "num_class": 3,
-    },
-    changes=[{"dropout": 0.4}, {"n_heads": 2}, {"activation": "relu"}],
+    options=_SERIES,
+    changes=_SERIES_CHANGES,
 )
 def time_series_timesnet(batch=2, size=16):
-    return (
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-        torch.randn(batch, 32, 4),
-    )
+    return _series(batch)
 
 
 @Driver(
@@ -1219,16 +1096,7 @@ def transformers_deepseek_v3(batch=2, size=16):
     "transformers/models/gemma/modeling_gemma.py",
     "GemmaForCausalLM",
     "transformers.models.gemma.configuration_gemma:GemmaConfig",
-    options={
-        "vocab_size": 64,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 16,
-        "max_position_embeddings": 64,
-    },
+    options={**_LANGUAGE_MODEL, "head_dim": 16},
     changes=[{"rms_norm_eps": 0.3}, {"attention_bias": True}],
 )
 def transformers_gemma(batch=2, size=16):
@@ -1258,15 +1126,7 @@ def transformers_gpt2(batch=2, size=16):
     "transformers/models/llama/modeling_llama.py",
     "LlamaForCausalLM",
     "transformers.models.llama.configuration_llama:LlamaConfig",
-    options={
-        "vocab_size": 64,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 64,
-    },
+    options=_LANGUAGE_MODEL,
     changes=[
         {"rms_norm_eps": 0.3},
         {"hidden_act": "gelu"},
@@ -1301,15 +1161,7 @@ def transformers_mamba(batch=2, size=8):
     "transformers/models/mistral/modeling_mistral.py",
     "MistralForCausalLM",
     "transformers.models.mistral.configuration_mistral:MistralConfig",
-    options={
-        "vocab_size": 64,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 64,
-    },
+    options=_LANGUAGE_MODEL,
     changes=[{"rms_norm_eps": 0.3}, {"sliding_window": 4}, {"hidden_act": "gelu"}],
 )
 def transformers_mistral(batch=2, size=16):
@@ -1321,16 +1173,7 @@ def transformers_mistral(batch=2, size=16):
     "transformers/models/mixtral/modeling_mixtral.py",
     "MixtralForCausalLM",
     "transformers.models.mixtral.configuration_mixtral:MixtralConfig",
-    options={
-        "vocab_size": 64,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "num_local_experts": 4,
-        "max_position_embeddings": 64,
-    },
+    options={**_LANGUAGE_MODEL, "num_local_experts": 4},
     changes=[{"rms_norm_eps": 0.3}, {"num_experts_per_tok": 1}, {"router_jitter_noise": 0.1}],
 )
 def transformers_mixtral(batch=2, size=16):
@@ -1342,15 +1185,7 @@ def transformers_mixtral(batch=2, size=16):
     "transformers/models/qwen2/modeling_qwen2.py",
     "Qwen2ForCausalLM",
     "transformers.models.qwen2.configuration_qwen2:Qwen2Config",
-    options={
-        "vocab_size": 64,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 64,
-    },
+    options=_LANGUAGE_MODEL,
     changes=[{"rms_norm_eps": 0.3}, {"hidden_act": "gelu"}, {"attn_implementation": "eager"}],
 )
 def transformers_qwen2(batch=2, size=16):
@@ -1406,16 +1241,7 @@ def vector_quantize(batch=2, size=16):
     "vit_pytorch",
     "vit_pytorch/cait.py",
     "CaiT",
-    options={
-        "image_size": 32,
-        "patch_size": 8,
-        "num_classes": 10,
-        "dim": 64,
-        "depth": 2,
-        "heads": 4,
-        "mlp_dim": 128,
-        "cls_depth": 1,
-    },
+    options={**_VIT, "cls_depth": 1},
     changes=[{"dropout": 0.3}, {"layer_dropout": 0.3}],
 )
 def vit_pytorch_cait(batch=2, size=32):
@@ -1445,15 +1271,7 @@ def vit_pytorch_cct(batch=2, size=32):
     "vit_pytorch",
     "vit_pytorch/deepvit.py",
     "DeepViT",
-    options={
-        "image_size": 32,
-        "patch_size": 8,
-        "num_classes": 10,
-        "dim": 64,
-        "depth": 2,
-        "heads": 4,
-        "mlp_dim": 128,
-    },
+    options=_VIT,
     changes=[{"dropout": 0.3}, {"pool": "mean"}],
 )
 def vit_pytorch_deepvit(batch=2, size=32):
@@ -1491,15 +1309,7 @@ def vit_pytorch_mobile_vit(batch=2, size=64):
     "vit_pytorch",
     "vit_pytorch/simple_vit.py",
     "SimpleViT",
-    options={
-        "image_size": 32,
-        "patch_size": 8,
-        "num_classes": 10,
-        "dim": 64,
-        "depth": 2,
-        "heads": 4,
-        "mlp_dim": 128,
-    },
+    options=_VIT,
     changes=[{"heads": 2}, {"dim_head": 32}],
 )
 def vit_pytorch_simple_vit(batch=2, size=32):
@@ -1510,15 +1320,7 @@ def vit_pytorch_simple_vit(batch=2, size=32):
     "vit_pytorch",
     "vit_pytorch/vit.py",
     "ViT",
-    options={
-        "image_size": 32,
-        "patch_size": 8,
-        "num_classes": 10,
-        "dim": 64,
-        "depth": 2,
-        "heads": 4,
-        "mlp_dim": 128,
-    },
+    options=_VIT,
     changes=[{"dropout": 0.3}, {"emb_dropout": 0.3}, {"pool": "mean"}, {"heads": 2}],
 )
 def vit_pytorch_vit(batch=2, size=32):
