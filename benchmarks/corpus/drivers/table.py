@@ -1,4 +1,4 @@
-"""The drivers of models that one call with options builds: ``python table.py NAME`` builds and calls one.
+"""The drivers of models that one call with options makes: ``python table.py NAME`` builds and calls one.
 
 Each row is a function that gives the model's inputs, under the entry's name. All other drivers are scripts
 beside this file. What a model is made of is imported when its driver is asked for.
@@ -19,7 +19,8 @@ DRIVERS: dict[str, Driver] = {}
 
 class Driver:
     """``project`` has ``file``, whose model is ``NAME`` of that module, or ``MODULE:NAME``; so is the class
-    ``config`` that takes the ``options`` where the model does not. ``changes``: other options to try."""
+    ``config`` that takes the ``options`` where the model does not. ``changes``: other options to try.
+    ``make``: how else a model comes of its options, its class and that of its configuration."""
 
     def __init__(
         self,
@@ -30,8 +31,10 @@ class Driver:
         *,
         options: Mapping[str, Any],
         changes: Sequence[Mapping[str, Any]] = (),
+        make: Callable[..., Any] | None = None,
     ) -> None:
         self.project, self.file, self.OPTIONS, self.CHANGES = project, file, options, changes
+        self._make = make or _made
         self._names = [name for name in (model, config) if name]
         self.inputs: Callable[..., Any]
 
@@ -49,11 +52,48 @@ class Driver:
         return self
 
     def build(self, **changes: Any) -> Any:
-        model, *config = self._classes
-        options = {**self.OPTIONS, **changes}
-        return model(config[0](**options)) if config else model(**options)
+        return self._make({**self.OPTIONS, **changes}, *self._classes)
 
 
+def _made(options, model, config=None):
+    return model(**options) if config is None else model(config(**options))
+
+
+class Continued(torch.nn.Module):
+    """A prompt and then the tokens behind it, as the project's generation calls the model."""
+
+    def __init__(self, options, model):
+        super().__init__()
+        self.model = model(options)
+
+    def forward(self, tokens):
+        self.model.reset_kv_cache()
+        parts = (slice(0, -3), slice(-3, -2), slice(-2, -1))
+        return [self.model(tokens[:, part], use_cache=True) for part in parts]
+
+
+def _of_cifar(options, model, block):
+    return model(block, [1, 1, 1, 1], **options)
+
+
+def _of_blocks(options, model, decode):
+    """The constructor empties its blocks."""
+    return model(**{**options, "block_args": decode(options["block_args"])})
+
+
+def _with_block(options, model, block):
+    return model(block=block, **options)
+
+
+_GPT = {
+    "vocab_size": 64,
+    "context_length": 32,
+    "emb_dim": 32,
+    "n_heads": 4,
+    "n_layers": 2,
+    "drop_rate": 0.1,
+    "qkv_bias": False,
+}
 _LANGUAGE_MODEL = {
     "vocab_size": 64,
     "hidden_size": 64,
@@ -1336,6 +1376,254 @@ def vit_pytorch_vit(batch=2, size=32):
 )
 def word_language_model(batch=2, size=16):
     return (torch.randint(0, 64, (size, batch)),)
+
+
+@Driver(
+    "efficientnet_pytorch",
+    "efficientnet_pytorch/model.py",
+    "efficientnet_pytorch:EfficientNet",
+    options={"num_classes": 10, "width_coefficient": 0.25, "depth_coefficient": 0.1},
+    changes=[{"dropout_rate": 0.5}, {"drop_connect_rate": 0.5}, {"batch_norm_epsilon": 0.3}],
+    make=lambda options, model: model.from_name("efficientnet-b0", **options),
+)
+def efficientnet_pytorch(batch=2, size=64):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "nanoGPT",
+    "model.py",
+    "GPT",
+    "model:GPTConfig",
+    options={"block_size": 32, "vocab_size": 64, "n_layer": 2, "n_head": 4, "n_embd": 64, "dropout": 0.0},
+    changes=[{"dropout": 0.2}, {"bias": False}],
+    make=lambda options, model, config: model(config(**options)).eval(),
+)
+def nanogpt_generation(batch=2, size=16):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "pytorch-cifar",
+    "models/densenet.py",
+    "DenseNet",
+    "Bottleneck",
+    options={"num_classes": 10},
+    changes=[{"num_classes": 7}],
+    make=_of_cifar,
+)
+def pytorch_cifar_densenet(batch=2, size=32):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "pytorch-cifar",
+    "models/resnet.py",
+    "ResNet",
+    "BasicBlock",
+    options={"num_classes": 10},
+    changes=[{"num_classes": 7}],
+    make=_of_cifar,
+)
+def pytorch_cifar_resnet(batch=2, size=32):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "pytorch-cifar",
+    "models/senet.py",
+    "SENet",
+    "PreActBlock",
+    options={"num_classes": 10},
+    changes=[{"num_classes": 7}],
+    make=_of_cifar,
+)
+def pytorch_cifar_senet(batch=2, size=32):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "x_transformers",
+    "x_transformers/x_transformers.py",
+    "TransformerWrapper",
+    "Decoder",
+    options={"dim": 64, "depth": 2, "heads": 4, "rotary_pos_emb": True, "use_rmsnorm": True, "ff_glu": True},
+    changes=[
+        {"use_rmsnorm": False},
+        {"ff_glu": False},
+        {"attn_dropout": 0.3},
+        {"attn_qk_norm": True},
+        {"alibi_pos_bias": True, "rotary_pos_emb": False},
+    ],
+    make=lambda options, model, decoder: model(num_tokens=64, max_seq_len=64, attn_layers=decoder(**options)),
+)
+def x_transformers(batch=2, size=16):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "LLMs-from-scratch",
+    "ch04/03_kv-cache/gpt_with_kv_cache_optimized.py",
+    "gpt_with_kv_cache_optimized:GPTModel",
+    options={**_GPT, "kv_window_size": 10},
+    changes=[{"qkv_bias": True}, {"drop_rate": 0.6}, {"kv_window_size": 32}],
+    make=Continued,
+)
+def llms_gpt_kv_cache(batch=2, size=12):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "LLMs-from-scratch",
+    "ch04/05_mla/gpt_with_kv_mla.py",
+    "gpt_with_kv_mla:GPTModel",
+    options={**_GPT, "latent_dim": 16},
+    changes=[{"qkv_bias": True}, {"drop_rate": 0.6}, {"latent_dim": 8}],
+    make=Continued,
+)
+def llms_gpt_mla(batch=2, size=12):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "LLMs-from-scratch",
+    "ch04/07_moe/gpt_with_kv_moe.py",
+    "gpt_with_kv_moe:GPTModel",
+    options={**_GPT, "num_experts": 4, "num_experts_per_tok": 2, "hidden_dim": 32},
+    changes=[{"qkv_bias": True}, {"drop_rate": 0.6}, {"num_experts_per_tok": 3}, {"num_experts": 0}],
+    make=Continued,
+)
+def llms_gpt_moe(batch=2, size=12):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "LLMs-from-scratch",
+    "ch04/06_swa/gpt_with_kv_swa.py",
+    "gpt_with_kv_swa:GPTModel",
+    options={**_GPT, "sliding_window_size": 4, "sliding_window_stride": 1},
+    changes=[{"qkv_bias": True}, {"drop_rate": 0.6}, {"sliding_window_size": 7}],
+    make=Continued,
+)
+def llms_gpt_swa(batch=2, size=12):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "LLMs-from-scratch",
+    "pkg/llms_from_scratch/qwen3.py",
+    "llms_from_scratch.qwen3:Qwen3Model",
+    options={
+        "vocab_size": 64,
+        "context_length": 32,
+        "emb_dim": 32,
+        "n_heads": 4,
+        "n_layers": 2,
+        "hidden_dim": 64,
+        "head_dim": 16,
+        "qk_norm": True,
+        "n_kv_groups": 2,
+        "rope_base": 10_000.0,
+        "dtype": torch.bfloat16,
+    },
+    changes=[
+        {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+        {"dtype": torch.float32},
+        {"qk_norm": False},
+        {"rope_base": 100.0},
+    ],
+    make=lambda options, model: model(options),
+)
+def llms_qwen3(batch=2, size=12):
+    return (torch.randint(0, 64, (batch, size)),)
+
+
+@Driver(
+    "detr",
+    "models/transformer.py",
+    "Transformer",
+    options={
+        "d_model": 32,
+        "nhead": 4,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 2,
+        "dim_feedforward": 64,
+        "return_intermediate_dec": True,
+    },
+    changes=[
+        {"normalize_before": True},
+        {"activation": "gelu"},
+        {"dropout": 0.5},
+        {"return_intermediate_dec": False},
+    ],
+)
+def detr_transformer(batch=2, size=6):
+    mask = torch.zeros(batch, size, size, dtype=torch.bool)
+    mask[:, :, size - 2 :] = True
+    images, positions = torch.randn(2, batch, 32, size, size)
+    return (images, mask, torch.randn(5, 32), positions)
+
+
+@Driver(
+    "timm",
+    "timm/models/efficientnet.py",
+    "EfficientNet",
+    "decode_arch_def",
+    options={
+        "block_args": [["ds_r1_k3_s1_e1_c16_se0.25"], ["ir_r2_k3_s2_e4_c24_se0.25"]],
+        "num_classes": 10,
+        "stem_size": 16,
+        "num_features": 64,
+    },
+    changes=[{"drop_rate": 0.3}, {"drop_path_rate": 0.3}],
+    make=_of_blocks,
+)
+def timm_efficientnet(batch=2, size=64):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "timm",
+    "timm/models/mobilenetv3.py",
+    "MobileNetV3",
+    "decode_arch_def",
+    options={
+        "block_args": [["ds_r1_k3_s1_e1_c16_nre"], ["ir_r2_k5_s2_e3_c24_se0.25"], ["cn_r1_k1_s1_c64"]],
+        "num_classes": 10,
+        "stem_size": 16,
+        "num_features": 64,
+    },
+    changes=[{"drop_rate": 0.3}, {"head_bias": False}],
+    make=_of_blocks,
+)
+def timm_mobilenetv3(batch=2, size=64):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "timm",
+    "timm/models/resnet.py",
+    "ResNet",
+    "BasicBlock",
+    options={"layers": [1, 1, 1, 1], "channels": (16, 32, 48, 64), "num_classes": 10, "stem_width": 16},
+    changes=[{"drop_rate": 0.3}, {"output_stride": 16}, {"global_pool": "max"}],
+    make=_with_block,
+)
+def timm_resnet(batch=2, size=64):
+    return (torch.randn(batch, 3, size, size),)
+
+
+@Driver(
+    "torchvision",
+    "torchvision/models/resnet.py",
+    "ResNet",
+    "Bottleneck",
+    options={"layers": [1, 1, 1, 1], "num_classes": 10},
+    changes=[{"zero_init_residual": True}, {"groups": 2}],
+    make=_with_block,
+)
+def torchvision_resnet(batch=2, size=64):
+    return (torch.randn(batch, 3, size, size),)
 
 
 if __name__ == "__main__":
