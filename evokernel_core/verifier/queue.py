@@ -223,7 +223,7 @@ class JobQueue:
         self._classes = Turns({priority.value: weight for priority, weight in WEIGHTS.items()})
         self._users = {priority.value: Turns() for priority in Priority}
         with private_database(folder, "queue", migrations, _PRAGMAS) as self._db:
-            self._conn = self._db.conn
+            self._conn: sqlite3.Connection = self._db.conn
             self._conn.text_factory = as_text
             with self._transaction():
                 set_aside(self._conn)

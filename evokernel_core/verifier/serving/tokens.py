@@ -78,7 +78,7 @@ class TokenStore:
     def __init__(self, folder: Path) -> None:
         self._mutex = threading.Lock()
         with private_database(folder, "tokens", migrations) as self._db:
-            self._conn = self._db.conn
+            self._conn: sqlite3.Connection = self._db.conn
 
     def close(self) -> None:
         with self._mutex:
