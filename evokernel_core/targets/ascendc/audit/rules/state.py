@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, CursorKind
-from evokernel_core.targets.ascendc.audit.unit import Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import Node, Unit, at
 
 _EXTERN, _STATIC = 2, 3
 
