@@ -254,7 +254,7 @@ def of_corpus(corpus: Path, pattern: str, folder: Path) -> Iterator[File]:
     """Copies of a corpus' files below ``folder``, each after its program was observed."""
     for entry in entries(corpus, pattern):
         path = edited_copy(entry, folder / entry.name)
-        if entry.driver is not None:
+        if entry.driver:
             observe(entry, folder / entry.name)
         yield File(entry.name, path, str(entry.interpreter))
 
@@ -263,7 +263,7 @@ def observe(entry: Entry, tree: Path) -> None:
     """Runs an entry's driver under ``evokernel observe``; what it could not learn is missing for all."""
     run = "from evokernel_core.cli.main import main; main()"
     command = [sys.executable, "-c", run, "observe", "--workspace", str(tree), "--"]
-    command += [str(entry.interpreter), str(entry.driver)]
+    command += [str(entry.interpreter), *entry.driver]
     try:
         subprocess.run(
             command,

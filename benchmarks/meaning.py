@@ -129,7 +129,7 @@ def edited(entry: Entry, folder: Path, edits: str) -> Row:
     file = edited_copy(entry, tree)
     found: Row = {}
     if entry.driver:
-        observe = ("observe", "--workspace", tree, "--", entry.interpreter, entry.driver)
+        observe = ("observe", "--workspace", tree, "--", entry.interpreter, *entry.driver)
         found["observed"] = _told(_run([*CLI, *observe], entry.environment(tree), tree, OBSERVE_S))
     options = ("--budget", "1", "--json", "--apply", "--interpreter", entry.interpreter)
     edit = [*CLI, "synth", file, *options]
@@ -193,7 +193,7 @@ def memory(entry: Entry, folder: Path) -> Row:
 
 def _peak(entry: Entry, tree: Path, folder: Path) -> int | None:
     """None where the call fails, as the perturbations tell."""
-    command = [entry.interpreter, HERE / "trial" / "memory.py", entry.driver or tree / entry.file]
+    command = [entry.interpreter, HERE / "trial" / "memory.py", *entry.program(tree)]
     environment = {**entry.environment(tree), "EVOKERNEL_EMULATE": "0"}
     done = _run([*command, "--file", entry.file], environment, folder, 300)
     try:
@@ -234,7 +234,7 @@ def _side(
     """One program under the cases; where its process ends, the rest is done by another."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    command = [entry.interpreter, HERE / "trial" / "side.py", entry.driver or tree / entry.file,
+    command = [entry.interpreter, HERE / "trial" / "side.py", *entry.program(tree),
                "--file", entry.file, "--out", out, "--seconds", seconds]  # fmt: skip
     if cases is not None:
         only = out / "cases.json"

@@ -19,18 +19,18 @@ KERNELS = "evokernel_kernels"
 
 @frozen
 class Entry:
-    """``file`` lies below ``project``; ``driver`` is empty where the file says its own inputs."""
+    """``file`` lies below ``project``; ``driver``: the script that calls it and its arguments, empty where
+    the file says its own inputs."""
 
     name: str
     project: Path
     file: str
-    driver: Path | None
+    driver: tuple[str, ...]
     interpreter: Path
 
-    @property
-    def needs_observation(self) -> bool:
-        """Whether a capture learns the inputs from a run of the driver."""
-        return self.driver is not None
+    def program(self, tree: Path) -> tuple[str, ...]:
+        """The driver, or the file of a copy of the project."""
+        return self.driver or (str(tree / self.file),)
 
     def root(self, tree: Path) -> Path:
         """The folder that imports of the file begin at, in a copy of the project."""
@@ -56,11 +56,23 @@ def entries(corpus: Path, pattern: str) -> list[Entry]:
 
 
 def _driven(projects: Path, interpreter: Path) -> Iterator[Entry]:
-    for path in sorted((HERE / "drivers").glob("use_*.py")):
+    for name, (project, file, driver) in sorted(drivers().items()):
+        if (projects / project / file).exists():
+            yield Entry(name, projects / project, file, driver, interpreter)
+
+
+def drivers() -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    """Of each entry its project, its file and what drives it."""
+    table, found = HERE / "drivers" / "table.py", {}
+    for row in ast.parse(table.read_text()).body:
+        for call in row.decorator_list if isinstance(row, ast.FunctionDef) else ():
+            assert isinstance(call, ast.Call)
+            project, file = map(ast.literal_eval, call.args[:2])
+            found[row.name] = project, file, (str(table), row.name)
+    for path in (HERE / "drivers").glob("use_*.py"):
         said = _constants(path)
-        project = projects / said["PROJECT"]
-        if (project / said["FILE"]).exists():
-            yield Entry(path.stem.removeprefix("use_"), project, said["FILE"], path, interpreter)
+        found[path.stem.removeprefix("use_")] = said["PROJECT"], said["FILE"], (str(path),)
+    return found
 
 
 def _constants(path: Path) -> dict[str, str]:
@@ -77,7 +89,7 @@ def _telling(corpus: Path, interpreter: Path) -> Iterator[Entry]:
     for path in sorted(corpus.rglob("*.py")):
         if skipped.isdisjoint(path.parents) and KERNELS not in path.parts and _tells(path):
             name = str(path.relative_to(corpus).with_suffix("")).replace(os.sep, ".")
-            yield Entry(name, path.parent, path.name, None, interpreter)
+            yield Entry(name, path.parent, path.name, (), interpreter)
 
 
 def _tells(path: Path) -> bool:

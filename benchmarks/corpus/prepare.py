@@ -17,6 +17,8 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from entries import drivers
+
 HERE = Path(__file__).parent
 TORCH = "torch==2.13.0"
 HOOK = "corpus_torchvision"
@@ -64,8 +66,7 @@ def _define_operators(site: Path) -> None:
 
 def _wanted() -> list[str]:
     """The projects that drivers name."""
-    lines = (line for path in HERE.glob("drivers/*.py") for line in path.read_text().splitlines())
-    return sorted({line.split('"')[1] for line in lines if line.startswith("PROJECT = ")})
+    return sorted({project for project, _, _ in drivers().values()})
 
 
 def _copied(name: str, projects: Path, venv: Path, mirrors: Path | None) -> bool:

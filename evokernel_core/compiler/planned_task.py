@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from evokernel_core.compiler.family import Family
 from evokernel_core.compiler.fusion.records import ONE_LAUNCH, PROGRAM, Program, kind_us
+from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.device import Device
@@ -36,3 +38,16 @@ class PlannedTask:
     def kernel_us(self, kind: int) -> float:
         """Modelled microseconds of one launch of a kernel, all images at once."""
         return kind_us(self.program, kind, self.schedules[kind], self.device)
+
+
+def require_schedule(family: Family, task: KernelTask, strategy: Strategy, device: Device) -> None:
+    """Raises StrategyError where a strategy makes no kernel of a family for its part of a task."""
+    if strategy.family not in family.strategies:
+        raise StrategyError(
+            "The strategy is for {family} kernels, the task for {wanted}.",
+            family=strategy.family,
+            wanted=family.name,
+        )
+    reason = family.why_illegal(task, strategy, device)
+    if reason is not None:
+        raise StrategyError("The strategy does not fit the task: {reason}", reason=reason)

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
-from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 from structlog import get_logger
 
 from evokernel_core.domain.errors import StoreError, VerifierError
 from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.verifier.queue_rows import as_text, is_object, set_aside
+from evokernel_core.verifier.serving.database import private_database
 from evokernel_core.verifier.serving.private import make_private, private_folder
 from evokernel_core.verifier.serving.turns import Turns
 from evokernel_core.verifier.serving.users import NO_LIMIT, OWNER, Priority, Quota
@@ -71,6 +71,7 @@ MOST_NAMES = 64
 DAYS_KEPT = 40
 """Days of which it is known who used how much."""
 
+_PRAGMAS = ("synchronous = FULL", "foreign_keys = ON")
 migrations = Migrations("evokernel.verifier.queue")
 
 
@@ -221,23 +222,11 @@ class JobQueue:
         self._mutex = threading.Lock()
         self._classes = Turns({priority.value: weight for priority, weight in WEIGHTS.items()})
         self._users = {priority.value: Turns() for priority in Priority}
-        try:
-            private_folder(folder)
-            path = make_private(folder / "queue.db")
-            self._conn = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._conn.row_factory = sqlite3.Row
+        with private_database(folder, "queue", migrations, _PRAGMAS) as self._db:
+            self._conn: sqlite3.Connection = self._db.conn
             self._conn.text_factory = as_text
-            self._db = Database(self._conn)
-            self._db.enable_wal()
-            self._conn.execute("PRAGMA synchronous = FULL")
-            self._conn.execute("PRAGMA foreign_keys = ON")
-            migrations.apply(self._db)
             with self._transaction():
                 set_aside(self._conn)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                f"The verifier's queue in {folder} cannot be opened ({error}); choose another folder."
-            ) from error
 
     def close(self) -> None:
         with self._mutex:

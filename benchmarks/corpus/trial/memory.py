@@ -1,6 +1,6 @@
-"""The most bytes that one call of a program takes, as JSON: ``python memory.py DRIVER --file FILE``.
+"""The most bytes that one call of a program takes, as JSON: ``python memory.py DRIVER [NAME] --file FILE``.
 
-DRIVER and FILE are those of side.py. Without gradients, which keep what they need in any case.
+DRIVER, NAME and FILE are those of side.py. Without gradients, which keep what they need in any case.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Peak = side.load("evokernel_peak", HERE / "peak.py").Peak
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("driver", type=Path)
+    parser.add_argument("driver", nargs="+")
     parser.add_argument("--file", required=True)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     out, sys.stdout = sys.stdout, sys.stderr  # what models print
-    run = side.Run(side.driver_of(args.driver, args.driver.stem), args.file, "infer")
+    run = side.Run(side.driver_of(*args.driver), args.file, "infer")
     torch.manual_seed(0)
     with ExitStack() as scope:
         run.scope = scope

@@ -1,11 +1,11 @@
 """One program, original or edited, under every perturbation: what came of each is written to a folder.
 
-    python side.py DRIVER --file FILE --out FOLDER [--seconds S] [--only LIST.json] [--seed N]
+    python side.py DRIVER [NAME] --file FILE --out FOLDER [--seconds S] [--only LIST.json] [--seed N]
 
 Runs in the interpreter of the model's project with nothing but the standard library and torch. DRIVER has
-``build(**changes)`` and ``inputs(...)``, or is a file with ``get_inputs()`` and a class ``Model``. The list
-of what was done is FOLDER/done.jsonl; each outcome is FOLDER/N.pt. LIST is such a list, with
-null for what is left out.
+``build(**changes)`` and ``inputs(...)``, is the table of such, of which NAME is one, or is a file with
+``get_inputs()`` and a class ``Model``. The list of what was done is FOLDER/done.jsonl; each outcome is
+FOLDER/N.pt. LIST is such a list, with null for what is left out.
 """
 
 from __future__ import annotations
@@ -72,14 +72,16 @@ class Telling:
         return given if isinstance(given, dict) else tuple(given)
 
 
-def driver_of(path: Path, name: str) -> Any:
-    module = load(name, path)
+def driver_of(path: str, *names: str) -> Any:
+    module = load(names[0] if names else Path(path).stem, Path(path))
+    if names:
+        return module.DRIVERS[names[0]].load()
     return module if hasattr(module, "build") else Telling(module)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("driver", type=Path)
+    parser.add_argument("driver", nargs="+")
     parser.add_argument("--file", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -90,7 +92,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     sys.stdout = sys.stderr  # what models print
-    driver = driver_of(args.driver, args.driver.stem)
+    driver = driver_of(*args.driver)
     done = args.out / "done.jsonl"
     finished = len(done.read_text().splitlines()) if done.exists() else 0
     todo = json.loads(args.only.read_text()) if args.only else list(perturbations.plan(driver))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.aten import RELU
+from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.ops import SPLIT_K_MM
 from evokernel_core.compiler.problems.strided import NOWHERE, Axis, Group, behind_views
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
@@ -14,6 +16,9 @@ from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import Dim
+
+E = TypeVar("E")
 
 TRIANGLES = frozenset({"aten.triu.default", "aten.tril.default"})
 WHOLE_PRODUCTS = frozenset({"aten.mm.default", "aten.bmm.default"})
@@ -102,6 +107,23 @@ def read_product(task: KernelTask) -> Product:
         raise PlanError("The kernel has not exactly one matrix product with one result.")
     triangle, relu = _on_the_way(nodes, graph.outputs[0], node)
     return evolve(product_of(task, node), triangle=triangle, relu=relu)
+
+
+def read_chain(
+    task: KernelTask, read: Callable[[ValueRef, tuple[Dim, ...], tuple[Dim, ...]], E]
+) -> tuple[Product, E | None]:
+    """The product of a task, and what ``read`` makes of what follows it, None where nothing does. ``read``
+    takes the product's result with the sizes of its rows and columns. Raises PlanError as it does, or where
+    there is another product."""
+    node = product_node(task)
+    try:
+        return read_product(task), None
+    except PlanError:
+        more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
+        if node.op not in WHOLE_PRODUCTS or not more:
+            raise
+    shape = node.outputs[0].shape
+    return product_of(task, node), read(ValueRef(node.name), shape[:-1], shape[-1:])
 
 
 def product_node(task: KernelTask) -> Node:

@@ -10,11 +10,11 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.family import Family
 from evokernel_core.compiler.fusion.records import Program
-from evokernel_core.compiler.planned_task import PlannedTask
+from evokernel_core.compiler.planned_task import PlannedTask, require_schedule
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.domain.task import ById, KernelTask, numbered_task
+from evokernel_core.domain.task import ById, numbered_task
 from evokernel_core.hardware.ascend.chip import Chip, chip_of
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.targets.ascendc.fusion.launches import together_us
@@ -67,24 +67,12 @@ def launched(planned: PlannedTask) -> tuple[Launched, ...]:
 
 def require_legal(planned: PlannedTask) -> None:
     """Raises StrategyError where a schedule makes no kernel for its part of the task."""
-    task, program, cut, chip = planned.task, planned.program, cut_of(planned), chip_of(planned.device)
+    task, program, cut = planned.task, planned.program, cut_of(planned)
     tasks = chunking.tasks_of(task, program, cut)
     for part, (_, family), schedule in zip(tasks, program.kinds, planned.schedules, strict=True):
-        _require_legal(family, part, schedule, chip)
+        require_schedule(family, part, schedule, planned.device)
     if cut.chunks and not chunking.is_legal(task, program, facts(planned), cut):
         raise StrategyError("The kernels do not take images in the strategy's chunks; draft it anew.")
-
-
-def _require_legal(family: Family, task: KernelTask, strategy: Strategy, chip: Chip) -> None:
-    if strategy.family not in family.strategies:
-        raise StrategyError(
-            "The strategy is for {family} kernels, the task for {wanted}.",
-            family=strategy.family,
-            wanted=family.name,
-        )
-    reason = family.why_illegal(task, strategy, chip)
-    if reason is not None:
-        raise StrategyError("The strategy does not fit the task: {reason}", reason=reason)
 
 
 def write(planned: PlannedTask) -> KernelSource:

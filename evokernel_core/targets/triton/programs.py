@@ -11,9 +11,8 @@ from attrs import evolve
 
 from evokernel_core.compiler.family import Family
 from evokernel_core.compiler.fusion.records import Place, Stage
-from evokernel_core.compiler.planned_task import PlannedTask
+from evokernel_core.compiler.planned_task import PlannedTask, require_schedule
 from evokernel_core.compiler.shapes.sizes import extent, product
-from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
@@ -55,15 +54,7 @@ def estimate_us(planned: PlannedTask) -> float:
 def require_legal(planned: PlannedTask) -> None:
     """Raises StrategyError where a schedule makes no kernel for its part of the task."""
     for (part, family), schedule in zip(planned.program.kinds, planned.schedules, strict=True):
-        if schedule.family not in family.strategies:
-            raise StrategyError(
-                "The strategy is for {family} kernels, the task for {wanted}.",
-                family=schedule.family,
-                wanted=family.name,
-            )
-        reason = family.why_illegal(part, schedule, gpu_of(planned.device))
-        if reason is not None:
-            raise StrategyError("The strategy does not fit the task: {reason}", reason=reason)
+        require_schedule(family, part, schedule, planned.device)
 
 
 def lines_of_kernels(planned: PlannedTask, source: KernelSource) -> tuple[range, ...]:

@@ -44,6 +44,11 @@ class Triton:
     """Kernels for GPUs, in Triton. Its devices are ``Gpu``s."""
 
     name: str = "triton"
+    described = staticmethod(programs_of.described)
+    require_legal = staticmethod(programs.require_legal)
+    estimate_us = staticmethod(programs.estimate_us)
+    write = staticmethod(programs.write)
+    lines_of_kernels = staticmethod(programs.lines_of_kernels)
 
     def device(self, name: str) -> Gpu:
         if name in gpu_names():
@@ -64,15 +69,6 @@ class Triton:
 
     def other_programs(self, task: KernelTask, program: Program, device: Device) -> Iterator[Program]:
         yield from (recut.program for recut in recuts(task, program, device, self))
-
-    def described(self, program: Program, strategy: Strategy, device: Device) -> Strategy:
-        return programs_of.described(program, strategy, device)
-
-    def require_legal(self, planned: PlannedTask) -> None:
-        programs.require_legal(planned)
-
-    def estimate_us(self, planned: PlannedTask) -> float:
-        return programs.estimate_us(planned)
 
     def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
         if planned.is_lone:
@@ -96,12 +92,6 @@ class Triton:
         for recut in recuts(planned.task, program, planned.device, self):
             other = evolve(_launched(planned.task, recut.program, planned.device), move=recut.name)
             yield recut.program, Move(recut.name, other, PROGRAM)
-
-    def write(self, planned: PlannedTask) -> KernelSource:
-        return programs.write(planned)
-
-    def lines_of_kernels(self, planned: PlannedTask, source: KernelSource) -> tuple[range, ...]:
-        return programs.lines_of_kernels(planned, source)
 
     def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
         from evokernel_core.targets.triton.audit import audit

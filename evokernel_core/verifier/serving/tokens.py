@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
-from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
-from evokernel_core.domain.errors import StoreError, UsageError
-from evokernel_core.verifier.serving.private import make_private, private_folder
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.verifier.serving.database import private_database
 from evokernel_core.verifier.serving.users import DEFAULT_QUOTA, OWNER, Priority, Quota, Scope, User
 
 SHORTEST = 22
@@ -78,18 +77,8 @@ class TokenStore:
 
     def __init__(self, folder: Path) -> None:
         self._mutex = threading.Lock()
-        try:
-            private_folder(folder)
-            path = make_private(folder / "tokens.db")
-            self._conn = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._conn.row_factory = sqlite3.Row
-            self._db = Database(self._conn)
-            self._db.enable_wal()
-            migrations.apply(self._db)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                f"The verifier's tokens in {folder} cannot be opened ({error}); choose another folder."
-            ) from error
+        with private_database(folder, "tokens", migrations) as self._db:
+            self._conn: sqlite3.Connection = self._db.conn
 
     def close(self) -> None:
         with self._mutex:

@@ -8,16 +8,16 @@ alike. docs/security.md lists what the rules are for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from evokernel_core import temporary
+from evokernel_core.compiler.findings import Finding, audit_result
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.targets.ascendc.audit import seen
-from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.front_end import front_end_of
 from evokernel_core.targets.ascendc.audit.reader import Unreadable
 from evokernel_core.targets.ascendc.audit.rules import findings
@@ -31,8 +31,6 @@ from evokernel_core.twin.build import CandidateError, Twin, prepare
 
 __all__ = ["audit"]
 
-MAX_FINDINGS = 5
-
 
 def audit(task: KernelTask, source: KernelSource) -> GateResult:
     """The gate's result; its code is that of the first finding.
@@ -44,7 +42,7 @@ def audit(task: KernelTask, source: KernelSource) -> GateResult:
     written = [violation for file, text in files.items() for violation in check_text(file, text)]
     written += check_conditions(files)
     if written:
-        return _result(written)
+        return audit_result(written)
     try:
         return _audit_tree(task, files, prepare())
     except CandidateError as error:
@@ -58,7 +56,7 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
         texts = seen.own_texts(twin, files, work)
         contents = [part for text in texts for part in (*text.findings, *check_words(text))]
         if contents:
-            return _result(contents)
+            return audit_result(contents)
         errors: list[ParseError] = []
         for index, text in enumerate(texts):
             is_kernel = index == 0 or bool(text.of(KERNEL).lines)
@@ -68,7 +66,7 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
                 message = Sentence(
                     "The file is nested too deeply or too long for the audit; write it plainly."
                 )
-                return _result([*contents, Finding("audit-size", message, KERNEL, 1)])
+                return audit_result([*contents, Finding("audit-size", message, KERNEL, 1)])
             errors += unit.errors
             contents += findings(unit, eyes.interface, len(task.graph.nodes))
             contents += check_arguments(unit, task)
@@ -79,17 +77,4 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
             first = errors[0]
             message = Sentence("The audit does not understand this: {message}.", message=first.message)
             contents.append(Finding("audit-parse", message, first.file, first.line))
-    return _result(contents)
-
-
-def _result(findings: Iterable[Finding]) -> GateResult:
-    ordered = sorted(dict.fromkeys(findings), key=lambda finding: (finding.file, finding.line))
-    if not ordered:
-        return GateResult(GateName.AUDIT, GateStatus.PASSED)
-    lines = [
-        Sentence("{where}: {what}", where=f"{finding.file}:{finding.line}", what=finding.message)
-        for finding in ordered[:MAX_FINDINGS]
-    ]
-    if len(ordered) > MAX_FINDINGS:
-        lines.append(Sentence("(and {count} more)", count=len(ordered) - MAX_FINDINGS))
-    return GateResult(GateName.AUDIT, GateStatus.FAILED, ordered[0].code, joined(lines, "\n"))
+    return audit_result(contents)

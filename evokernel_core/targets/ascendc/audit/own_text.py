@@ -9,8 +9,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.source import KERNEL
 
 _MARKER = re.compile(r'#(?:line)? (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)\s*$')

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from attrs import define, field, frozen
 
+from evokernel_core.compiler.findings import Finding
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.ascendc.audit.kinds import CursorKind
 
 NO_SIZE = -1
@@ -165,3 +167,8 @@ def _without_arguments(text: str) -> str:
         if depth == 0:
             return text[:index]
     return text
+
+
+def at(node: Node, code: str, message: Sentence) -> Finding:
+    """A finding at a node of the tree."""
+    return Finding(f"audit-{code}", message, node.file, node.line)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.own_text import OwnText
 from evokernel_core.targets.ascendc.audit.text import refused_name

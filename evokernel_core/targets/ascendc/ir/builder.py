@@ -51,6 +51,7 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Clear,
     Converted,
     Copy,
+    Enumerator,
     Fence,
     Fields,
     For,
@@ -270,6 +271,16 @@ class Builder:
         written. ``note``: what it and those behind it compute."""
         given = tuple(map(_operand, operands))
         self._add(Instruction(key, given, expr(repeats), template, former, note or self._remarked()))
+
+    def on(
+        self, key: str, to: Place, *operands: Operand | Buffer | int, count: Index, former: str = ""
+    ) -> None:
+        """An instruction on ``count`` elements of 32 bits."""
+        self.call(key, to, *operands, expr(count), repeats=ceil_div(count, _LANES), former=former)
+
+    def cast(self, to: Place, source: Place, mode: str, count: Index) -> None:
+        """``on`` of a conversion; ``mode`` is the name of a rounding."""
+        self.on("Cast", to, source, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
 
     def remark(self, note: str) -> None:
         """What the next instruction or routine, and those behind it, compute."""
@@ -495,6 +506,11 @@ def at(buffer: Buffer, offset: Index) -> Slice:
     return Slice(buffer, expr(offset))
 
 
+def as_float(value: Index) -> Converted:
+    """A whole number in float32."""
+    return Converted(expr(value), "float")
+
+
 def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr) -> None:
     """Zeros behind ``width`` elements of every row, up to the next whole repeat of 32-bit elements, so that
     instructions on whole repeats read nothing undefined. ``pitch``: elements from row to row, at most what
@@ -502,7 +518,7 @@ def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr
     node = whole(target)
     with k.when(width % _LANES, "!=", 0):
         behind = k.lanes("behind", _ALL - (_ALL >> (expr(_LANES) - width % _LANES)))
-        place = evolve(node, offset=node.offset + width // _LANES * _LANES)
+        place = node.behind(width // _LANES * _LANES)
         times = Converted(rows, "uint8_t")
         step = Converted(pitch // _BLOCK, "uint8_t")
         k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)

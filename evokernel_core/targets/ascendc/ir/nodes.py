@@ -20,6 +20,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Condition,
     Constant,
     Expr,
+    Index,
     Int,
     Param,
     Side,
@@ -200,7 +201,7 @@ class Slice:
     def ctype(self) -> str:
         return self.read_as or self.buffer.ctype
 
-    def behind(self, elements: Expr) -> Slice:
+    def behind(self, elements: Index) -> Slice:
         """What lies so many elements further."""
         return evolve(self, offset=self.offset + elements)
 

@@ -14,7 +14,6 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Kept,
     Operand,
     Runs,
-    Slice,
     Told,
 )
 
@@ -127,8 +126,3 @@ def lengths_of(count: Expr, run: Expr, ways: int) -> tuple[tuple[Expr, ...], tup
     lengths = (Choice(count, ">", one, least(count - one, run), Int(0)) for one in starts)
     places = (Choice(count, ">", one, one * PAIR, Int(0)) for one in starts)
     return (least(count, run), *lengths), (Int(0), *places)
-
-
-def behind(slice_: Slice, count: Expr) -> Slice:
-    """What lies so many elements further."""
-    return Slice(slice_.buffer, slice_.offset + count, slice_.read_as)

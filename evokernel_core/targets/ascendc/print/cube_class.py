@@ -75,6 +75,33 @@ def init_text(kernel: Kernel, stages: Callable[[Buffer], str]) -> str:
     return method("void", "Init", ", ".join(parameters), lines)
 
 
+def class_text(
+    kernel: Kernel,
+    name: str,
+    constants: str,
+    public: Sequence[str],
+    private: Sequence[str],
+    members: Sequence[str],
+) -> str:
+    """The class of a cube core behind its constants, of the methods and members that are its own."""
+    calls = (node.function for node in kernel.expressions() if isinstance(node, CallExpr))
+    private = [*private, *map(function, dict.fromkeys(calls)), *cube_methods.methods(kernel)]
+    lines = ["OpTiling tiling_;"]
+    lines += [f"GlobalTensor<{node.ctype}> {node.name}Global;" for node in addressed(kernel)]
+    lines += [f"LocalTensor<{buffer.ctype}> {buffer.name};" for buffer in kernel.buffers]
+    return f"""\
+{constants}
+// {wrapped(kernel.note, "// ")}
+class {name} {{
+public:
+    __aicore__ inline {name}() {{}}
+{chr(10).join(indent(text, STEP) for text in public)}
+private:
+{indent(chr(10).join(private), STEP)}
+{indent("".join(f"{line}{chr(10)}" for line in (*lines, *members)), STEP)}}};
+"""
+
+
 class _CubePrinter:
     """The class of a cube core under its name."""
 
@@ -91,11 +118,6 @@ class _CubePrinter:
     def text(self) -> str:
         """The constants and the class."""
         load, use = self._load(), self._use()
-        functions = dict.fromkeys(
-            expression.function
-            for expression in self._kernel.expressions()
-            if isinstance(expression, CallExpr)
-        )
         private = [
             *self._turns.methods(),
             *map(self._keeping, self._kept),
@@ -103,22 +125,9 @@ class _CubePrinter:
             use,
             *([_REACH] if self._reached is not None else []),
             *self._body.methods,
-            *map(function, functions),
-            *cube_methods.methods(self._kernel),
         ]
-        return f"""\
-{self._constants()}
-{cube_methods.SPAN}
-// {wrapped(self._kernel.note, "// ")}
-class {self._name} {{
-public:
-    __aicore__ inline {self._name}() {{}}
-{indent(self._init(), STEP)}
-{indent(self._process(), STEP)}
-private:
-{indent(chr(10).join(private), STEP)}
-{indent(self._members(), STEP)}}};
-"""
+        constants, public = f"{self._constants()}\n{cube_methods.SPAN}", [self._init(), self._process()]
+        return class_text(self._kernel, self._name, constants, public, private, self._members())
 
     def _constants(self) -> str:
         notes = {
@@ -155,11 +164,8 @@ private:
         common = kept(self._kernel)
         return init_text(self._kernel, lambda node: "" if node in common else SLOTS[node.memory])
 
-    def _members(self) -> str:
-        lines = ["OpTiling tiling_;"]
-        lines += [f"GlobalTensor<{node.ctype}> {node.name}Global;" for node in addressed(self._kernel)]
-        lines += [f"LocalTensor<{buffer.ctype}> {buffer.name};" for buffer in self._kernel.buffers]
-        lines += [*self._turns.members, "uint32_t stepCount = 0;", "uint32_t sumCount = 0;"]
+    def _members(self) -> list[str]:
+        lines = [*self._turns.members, "uint32_t stepCount = 0;", "uint32_t sumCount = 0;"]
         if self._turns.stream.rings:
             lines.append("uint32_t panelCount = 0;")
         else:
@@ -172,7 +178,7 @@ private:
         note = "// of what it holds, one more than its number"
         lines += [f"uint64_t {name}Key[{count}] = {{}}; {note}" for name, count in keys.items()]
         lines += ["uint64_t reachedChunks = 0;"] if self._reached is not None else []
-        return "\n".join(lines) + "\n"
+        return lines
 
     # -- what it does ---------------------------------------------------------------------------
 

@@ -3,17 +3,15 @@ fetches that are ahead of them."""
 
 from __future__ import annotations
 
-from textwrap import indent
-
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.targets.ascendc.ir.cube import Ahead, Fetch, Keep, LoadData
-from evokernel_core.targets.ascendc.ir.expr import FIRST_OF_CORE, LAST_OF_CORE, CallExpr, Side
+from evokernel_core.targets.ascendc.ir.expr import FIRST_OF_CORE, LAST_OF_CORE, Side
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Memory
 from evokernel_core.targets.ascendc.print import cube_methods
 from evokernel_core.targets.ascendc.print.cube_body import SLOTS, free
-from evokernel_core.targets.ascendc.print.cube_class import addressed, cube_class, init_text
+from evokernel_core.targets.ascendc.print.cube_class import class_text, cube_class, init_text
 from evokernel_core.targets.ascendc.print.fetching import Fetches, FetchingBody
-from evokernel_core.targets.ascendc.print.statements import STEP, comment, function, indented, method, wrapped
+from evokernel_core.targets.ascendc.print.statements import STEP, comment, indented, method
 
 
 def class_of(kernel: Kernel, name: str) -> str:
@@ -45,31 +43,11 @@ class _Printer:
     def text(self) -> str:
         """The constants and the class."""
         process, fetching = self._process(), self._fetches.methods()
-        calls = (
-            expression.function
-            for expression in self._kernel.expressions()
-            if isinstance(expression, CallExpr)
-        )
-        private = [
-            *fetching,
-            *self._body.methods,
-            *map(function, dict.fromkeys(calls)),
-            *cube_methods.methods(self._kernel),
-        ]
+        private = [*fetching, *self._body.methods]
         spans = any(isinstance(node, LoadData) and not node.is_run for node in self._kernel.nodes)
-        return f"""\
-{self._constants()}
-{cube_methods.SPAN if spans else ""}
-// {wrapped(self._kernel.note, "// ")}
-class {self._name} {{
-public:
-    __aicore__ inline {self._name}() {{}}
-{indent(init_text(self._kernel, self._stages), STEP)}
-{indent(process, STEP)}
-private:
-{indent(chr(10).join(private), STEP)}
-{indent(self._members(), STEP)}}};
-"""
+        constants = f"{self._constants()}\n{cube_methods.SPAN if spans else ''}"
+        public = [init_text(self._kernel, self._stages), process]
+        return class_text(self._kernel, self._name, constants, public, private, self._members())
 
     def _stages(self, buffer: Buffer) -> str:
         if buffer.memory is not Memory.L1:
@@ -86,20 +64,15 @@ private:
         lines += [*self._fetches.constants, *cube_methods.constants(self._kernel)]
         return "".join(f"{line}\n" for line in lines)
 
-    def _members(self) -> str:
-        kernel = self._kernel
-        lines = ["OpTiling tiling_;"]
-        lines += [f"GlobalTensor<{node.ctype}> {node.name}Global;" for node in addressed(kernel)]
-        lines += [f"LocalTensor<{buffer.ctype}> {buffer.name};" for buffer in kernel.buffers]
-        lines += [
-            f"{state.ctype} {state.name} = {state.first};{comment(state.note)}" for state in kernel.states()
-        ]
+    def _members(self) -> list[str]:
+        states = self._kernel.states()
+        lines = [f"{state.ctype} {state.name} = {state.first};{comment(state.note)}" for state in states]
         lines += [f"uint64_t {node.buffer.name}Key[1] = {{}}; // one more than that of what it holds"
                   for node in self._keeps]  # fmt: skip
         lines += self._fetches.members
         lines += [f"uint32_t {name} = 0;" for name in ("leftStepCount", "rightStepCount", "sumCount")]
         lines += [f"uint64_t {var.name} = 0;" for var in (FIRST_OF_CORE, LAST_OF_CORE)]
-        return "\n".join(lines) + "\n"
+        return lines
 
     def _process(self) -> str:
         tiles = self._kernel.tiles

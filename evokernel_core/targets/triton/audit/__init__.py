@@ -7,16 +7,17 @@ attributes stand in closed lists (allowed.py), so that running the file defines 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding, audit_result
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.sentence import Sentence, joined
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.targets.triton.audit.functions import check_function
 from evokernel_core.targets.triton.audit.module import check_module, functions_of
-from evokernel_core.targets.triton.audit.problems import Problem, of_record
+from evokernel_core.targets.triton.audit.problems import of_record
 from evokernel_core.targets.triton.audit.record import check_record
 from evokernel_core.targets.triton.audit.text import NotPython, check_text, parsed
 from evokernel_core.targets.triton.launch import read_launches
@@ -24,26 +25,24 @@ from evokernel_core.targets.triton.source import FILES, KERNEL, LAUNCH
 
 __all__ = ["audit"]
 
-MOST_TOLD = 5
-
 
 def audit(task: KernelTask, source: KernelSource) -> GateResult:
     """The gate's result; its code is that of the first problem. A text that is no Python fails the compile
     gate already here."""
     written = [problem for file in FILES for problem in check_text(file, source.files[file])]
     if written:
-        return _result(written)
+        return audit_result(written)
     try:
-        return _result(_problems(task, source))
+        return audit_result(_problems(task, source))
     except NotPython as error:
         message = Sentence("{file}:{line}: {why}", file=KERNEL, line=error.line, why=error)
         return GateResult(GateName.COMPILE, GateStatus.FAILED, "syntax", message)
 
 
-def _problems(task: KernelTask, source: KernelSource) -> Iterator[Problem]:
+def _problems(task: KernelTask, source: KernelSource) -> Iterator[Finding]:
     tree = parsed(source.files[KERNEL])
     if isinstance(tree, Sentence):
-        yield Problem("audit-size", tree, line=1)
+        yield Finding("audit-size", tree, KERNEL, 1)
         return
     functions = functions_of(tree)
     yield from check_module(tree)
@@ -55,20 +54,3 @@ def _problems(task: KernelTask, source: KernelSource) -> Iterator[Problem]:
         yield of_record(error.sentence)
         return
     yield from check_record(task, record, functions)
-
-
-def _result(problems: Iterable[Problem]) -> GateResult:
-    ordered = sorted(dict.fromkeys(problems), key=lambda problem: (problem.file, problem.line))
-    if not ordered:
-        return GateResult(GateName.AUDIT, GateStatus.PASSED)
-    lines = [
-        Sentence("{where}: {what}", where=_where(problem), what=problem.message)
-        for problem in ordered[:MOST_TOLD]
-    ]
-    if len(ordered) > MOST_TOLD:
-        lines.append(Sentence("(and {count} more)", count=len(ordered) - MOST_TOLD))
-    return GateResult(GateName.AUDIT, GateStatus.FAILED, ordered[0].code, joined(lines, "\n"))
-
-
-def _where(problem: Problem) -> str:
-    return f"{problem.file}:{problem.line}" if problem.line else problem.file

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.triton.audit import allowed
 from evokernel_core.targets.triton.audit.module import is_free, taken
-from evokernel_core.targets.triton.audit.problems import Problem, at
+from evokernel_core.targets.triton.audit.problems import at
 
 CONSTEXPR = "tl.constexpr"
 _STATEMENTS = (
@@ -28,7 +29,7 @@ def is_constexpr(parameter: ast.arg) -> bool:
     return parameter.annotation is not None and ast.unparse(parameter.annotation) == CONSTEXPR
 
 
-def check_function(node: ast.FunctionDef, functions: Set[str]) -> Iterator[Problem]:
+def check_function(node: ast.FunctionDef, functions: Set[str]) -> Iterator[Finding]:
     """What of a function is not on the lists; ``functions``: the names of those of its file."""
     yield from _check_parameters(node.args)
     own = _own_names(node)
@@ -41,7 +42,7 @@ def check_function(node: ast.FunctionDef, functions: Set[str]) -> Iterator[Probl
         yield from reader.statement(statement)
 
 
-def _check_parameters(arguments: ast.arguments) -> Iterator[Problem]:
+def _check_parameters(arguments: ast.arguments) -> Iterator[Finding]:
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     stars = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
     for each in (*arguments.posonlyargs, *arguments.kwonlyargs, *stars):
@@ -84,7 +85,7 @@ class _BodyRules:
     def __init__(self, functions: Set[str], own: Set[str]) -> None:
         self._functions, self._own = functions, own
 
-    def statement(self, node: ast.stmt) -> Iterator[Problem]:
+    def statement(self, node: ast.stmt) -> Iterator[Finding]:
         if not isinstance(node, _STATEMENTS):
             yield _no_construct(node)
             return
@@ -95,7 +96,7 @@ class _BodyRules:
             elif not (isinstance(node, ast.AnnAssign) and child is node.annotation):
                 yield from self._expression(child)
 
-    def _shape_of(self, node: ast.stmt) -> Iterator[Problem]:
+    def _shape_of(self, node: ast.stmt) -> Iterator[Finding]:
         """What a statement may be made of, beside the expressions in it."""
         match node:
             case ast.Assign(targets=[ast.Name() | ast.Tuple() as target]) if _are_names(target):
@@ -120,7 +121,7 @@ class _BodyRules:
             case _:
                 yield _no_construct(node)
 
-    def _expression(self, node: ast.AST) -> Iterator[Problem]:
+    def _expression(self, node: ast.AST) -> Iterator[Finding]:
         if isinstance(node, _SIGNS):
             if isinstance(node, _NOT_SIGNS):
                 yield _no_construct(node)
@@ -146,7 +147,7 @@ class _BodyRules:
         for child in ast.iter_child_nodes(node):
             yield from self._expression(child)
 
-    def _name(self, node: ast.Name) -> Iterator[Problem]:
+    def _name(self, node: ast.Name) -> Iterator[Finding]:
         known = node.id in self._own or node.id in self._functions or node.id in allowed.BUILTINS
         if not known:
             message = Sentence(
@@ -156,7 +157,7 @@ class _BodyRules:
             )
             yield at(node, "name", message)
 
-    def _attribute(self, node: ast.Attribute) -> Iterator[Problem]:
+    def _attribute(self, node: ast.Attribute) -> Iterator[Finding]:
         match node.value:
             case ast.Name(id="tl") if node.attr in allowed.TL:
                 return
@@ -179,7 +180,7 @@ class _BodyRules:
                     yield at(node, "attribute", message)
                 yield from self._expression(node.value)
 
-    def _call(self, node: ast.Call) -> Iterator[Problem]:
+    def _call(self, node: ast.Call) -> Iterator[Finding]:
         function = node.func
         if isinstance(function, ast.Name | ast.Attribute):
             yield from self._expression(function)
@@ -206,7 +207,7 @@ def _are_names(target: ast.expr) -> bool:
     )
 
 
-def _constant(node: ast.Constant) -> Iterator[Problem]:
+def _constant(node: ast.Constant) -> Iterator[Finding]:
     value = node.value
     if isinstance(value, int) and not -_LARGEST < value < _LARGEST:
         yield at(node, "number", Sentence("A whole number has at most 64 bits; write a smaller one."))
@@ -214,7 +215,7 @@ def _constant(node: ast.Constant) -> Iterator[Problem]:
         yield _no_text(node)
 
 
-def _no_text(node: ast.Constant) -> Problem:
+def _no_text(node: ast.Constant) -> Finding:
     message = Sentence(
         "The text {text} stands where a kernel has none; only {names} take words.",
         text=repr(node.value)[:40],
@@ -223,7 +224,7 @@ def _no_text(node: ast.Constant) -> Problem:
     return at(node, "text", message)
 
 
-def _no_construct(node: ast.AST) -> Problem:
+def _no_construct(node: ast.AST) -> Finding:
     message = Sentence(
         "{construct} is no part of a kernel here; write assignments, if, for over range, while and calls.",
         construct=type(node).__name__,

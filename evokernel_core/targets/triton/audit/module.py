@@ -7,10 +7,11 @@ import keyword
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.triton.audit.allowed import BUILTINS
-from evokernel_core.targets.triton.audit.problems import Problem, at
-from evokernel_core.targets.triton.source import HEADER
+from evokernel_core.targets.triton.audit.problems import at
+from evokernel_core.targets.triton.source import HEADER, KERNEL
 
 MODULES = ("tl", "triton")
 _IMPORTS = tuple(HEADER.splitlines())
@@ -33,18 +34,14 @@ def _is_docstring(node: ast.stmt) -> bool:
     return False
 
 
-def check_module(tree: ast.Module) -> Iterator[Problem]:
+def check_module(tree: ast.Module) -> Iterator[Finding]:
     """The header, and what stands behind it."""
     body = body_of(tree)
     header = tuple(ast.unparse(node) for node in body[: len(_IMPORTS)])
     if header != _IMPORTS:
-        yield Problem(
-            "audit-import",
-            Sentence(
-                "The file begins with the lines {lines}; write exactly those.", lines=" / ".join(_IMPORTS)
-            ),
-            line=1,
-        )
+        lines = " / ".join(_IMPORTS)
+        message = Sentence("The file begins with the lines {lines}; write exactly those.", lines=lines)
+        yield Finding("audit-import", message, KERNEL, 1)
     seen: set[str] = set()
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -60,7 +57,7 @@ def check_module(tree: ast.Module) -> Iterator[Problem]:
     yield from _check_calls(functions_of(tree))
 
 
-def _check_function(node: ast.FunctionDef, seen: set[str]) -> Iterator[Problem]:
+def _check_function(node: ast.FunctionDef, seen: set[str]) -> Iterator[Finding]:
     if [ast.unparse(each) for each in node.decorator_list] != ["triton.jit"]:
         message = Sentence(
             "{name} has other decorators than one triton.jit without arguments; write that one.",
@@ -87,7 +84,7 @@ def taken(name: str) -> Sentence:
     return Sentence("The name {name} is taken by Python or Triton; choose another one.", name=name)
 
 
-def _check_calls(functions: Mapping[str, ast.FunctionDef]) -> Iterator[Problem]:
+def _check_calls(functions: Mapping[str, ast.FunctionDef]) -> Iterator[Finding]:
     """Functions are written into their callers, so that none may call itself."""
     called = {
         name: {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in functions}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.triton.audit.allowed import MOST_LAUNCHES, MOST_SCRATCH
 from evokernel_core.targets.triton.audit.functions import is_constexpr
-from evokernel_core.targets.triton.audit.problems import Problem, of_record
+from evokernel_core.targets.triton.audit.problems import of_record
 from evokernel_core.targets.triton.expressions import evaluate
 from evokernel_core.targets.triton.kernels.text import DTYPES
 from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, tensor_names
@@ -22,7 +23,7 @@ MOST_STAGES = 8
 
 def check_record(
     task: KernelTask, record: LaunchRecord, functions: Mapping[str, ast.FunctionDef]
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """What of a launch record does not fit the task and the functions of ``kernel.py``."""
     yield from _check_names(task, record)
     if len(record.launches) > MOST_LAUNCHES or len(record.scratch) > MOST_SCRATCH or not record.kernels:
@@ -42,7 +43,7 @@ def check_record(
             yield of_record(Sentence("No launch has the output {name}; pass it to one.", name=name))
 
 
-def _check_names(task: KernelTask, record: LaunchRecord) -> Iterator[Problem]:
+def _check_names(task: KernelTask, record: LaunchRecord) -> Iterator[Finding]:
     inputs, scalars, outputs = tensor_names(task)
     symbols = tuple(symbol.name for symbol in task.symbols)
     for what, given, right in (
@@ -72,7 +73,7 @@ def _check_names(task: KernelTask, record: LaunchRecord) -> Iterator[Problem]:
             )
 
 
-def _check_sizes(task: KernelTask, record: LaunchRecord) -> Iterator[Problem]:
+def _check_sizes(task: KernelTask, record: LaunchRecord) -> Iterator[Finding]:
     try:
         if not record.takes(task.sizes):
             yield of_record(Sentence("launch.json declines the sizes of the file; take these at least."))
@@ -86,7 +87,7 @@ def _check_sizes(task: KernelTask, record: LaunchRecord) -> Iterator[Problem]:
 
 def _check_launch(
     task: KernelTask, record: LaunchRecord, launch: Launch, functions: Mapping[str, ast.FunctionDef]
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     function = functions.get(launch.kernel)
     if function is None:
         yield of_record(
@@ -118,7 +119,7 @@ def _check_launch(
         yield of_record(error.sentence)
 
 
-def _check_call(task: KernelTask, record: LaunchRecord, call: LibraryCall) -> Iterator[Problem]:
+def _check_call(task: KernelTask, record: LaunchRecord, call: LibraryCall) -> Iterator[Finding]:
     """A library computes what the task itself has, of tensors that the record knows, within their memory."""
     if call.op not in OPERATIONS or all(node.op != call.op for node in task.graph.nodes):
         yield of_record(
@@ -140,7 +141,7 @@ def _check_call(task: KernelTask, record: LaunchRecord, call: LibraryCall) -> It
         yield of_record(error.sentence)
 
 
-def _check_parameters(launch: Launch, function: ast.FunctionDef) -> Iterator[Problem]:
+def _check_parameters(launch: Launch, function: ast.FunctionDef) -> Iterator[Finding]:
     parameters = function.args.args
     plain = [each.arg for each in parameters if not is_constexpr(each)]
     known = [each.arg for each in parameters if is_constexpr(each)]

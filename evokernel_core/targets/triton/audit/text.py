@@ -8,26 +8,26 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.targets.triton.audit.allowed import DEEPEST, LONGEST, MOST_NODES
-from evokernel_core.targets.triton.audit.problems import Problem
 
 _CODING = re.compile(r"^[ \t\f]*#.*?coding[:=]", re.ASCII)
 _OPENING, _CLOSING = "([{", ")]}"
 
 
-def check_text(file: str, text: str) -> Iterator[Problem]:
+def check_text(file: str, text: str) -> Iterator[Finding]:
     """What a file has that makes readers disagree: control characters, a declared encoding, too much text."""
     if len(text) > LONGEST or _bracket_depth(text) > DEEPEST:
-        yield Problem("audit-size", _TOO_LARGE, file, 1)
+        yield Finding("audit-size", _TOO_LARGE, file, 1)
     for number, line in enumerate(text.split("\n"), 1):
         if any(unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") for char in line):
-            yield Problem(
+            yield Finding(
                 "audit-text", Sentence("A control character is not allowed; remove it."), file, number
             )
         if number <= 2 and _CODING.match(line):
             message = Sentence("A kernel is UTF-8 and declares no encoding; remove the comment.")
-            yield Problem("audit-text", message, file, number)
+            yield Finding("audit-text", message, file, number)
 
 
 _TOO_LARGE = Sentence("The file is nested too deeply or too long for the audit; write it plainly.")

@@ -36,7 +36,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule imp
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.print import files
-from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
+from evokernel_core.targets.ascendc.print.stage import cube_text
 from evokernel_core.targets.ascendc.source import ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, RunResult, TensorFile, run_kernel

@@ -20,8 +20,8 @@ from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geomet
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import ConvTransposeSchedule
 from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 from evokernel_core.targets.ascendc.print import files
-from evokernel_core.targets.ascendc.print.cube_kernel import cube_text
 from evokernel_core.targets.ascendc.print.fetching_class import fetching_class
+from evokernel_core.targets.ascendc.print.stage import cube_text
 from evokernel_core.targets.ascendc.source import KERNEL, ascendc_source
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import ExitStatus, Mode, RunRequest, TensorFile, run_kernel

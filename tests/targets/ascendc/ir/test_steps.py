@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.compiler.limits import Sharing
+from evokernel_core.compiler.problems.products import Triangle
+from evokernel_core.compiler.problems.tril import TriangleOfMatrices
 from evokernel_core.compiler.shapes.sizes import ONE, extent
 from evokernel_core.targets.ascendc.ir import allocation
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as, strides
@@ -32,7 +34,7 @@ from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_fa
     Paired,
 )
 from evokernel_core.targets.ascendc.kernels.complex_multiply.complex_multiply_family import build as paired
-from evokernel_core.targets.ascendc.kernels.tril.tril_family import Triangle, TrilSchedule
+from evokernel_core.targets.ascendc.kernels.tril.tril_family import TrilSchedule
 from evokernel_core.targets.ascendc.kernels.tril.tril_family import build as triangle
 from evokernel_core.targets.ascendc.print.vector_kernel import stage_text
 
@@ -234,10 +236,10 @@ def test_rows_apart_with_zeros_behind_them(rows: int, width: int, on_kernel: Any
     np.testing.assert_array_equal(on_kernel(r.k.kernel(), x), expected)
 
 
-def _triangle(upper: bool = False, width: int = 4) -> Kernel:
+def _triangle(upper: bool = False, dtype: str = "float32") -> Kernel:
     """Of n matrices with m rows and columns."""
     return triangle(
-        Triangle("x", upper, int(not upper), extent("n"), extent("m"), extent("m"), width),
+        TriangleOfMatrices("x", Triangle(upper, 0), extent("n"), extent("m"), extent("m"), dtype),
         TrilSchedule(8192, 2),
     )
 
@@ -291,7 +293,7 @@ def test_a_walk_leaves_out_what_a_tile_does_not_do() -> None:
 
 
 def test_elements_read_as_another_type() -> None:
-    kernel = _triangle(width=1)
+    kernel = _triangle(dtype="int8")
     (fill,) = (node for node in kernel.nodes if isinstance(node, Instruction))
     (target,) = (item for _, item in fill.slices)
     assert (target.buffer.ctype, target.ctype) == ("uint8_t", "uint16_t")

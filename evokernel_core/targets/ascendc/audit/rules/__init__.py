@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evokernel_core.targets.ascendc.audit.findings import Finding
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.targets.ascendc.audit.interface import Interface
 from evokernel_core.targets.ascendc.audit.rules.callees import check_callees
 from evokernel_core.targets.ascendc.audit.rules.casts import check_casts

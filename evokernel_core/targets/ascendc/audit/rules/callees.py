@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.interface import Interface, is_public
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, CursorKind
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
 from evokernel_core.targets.ascendc.audit.rules.types import STD_TYPES
-from evokernel_core.targets.ascendc.audit.unit import Declaration, Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import Declaration, Node, Unit, at
 from evokernel_core.targets.ascendc.source import TILING
 
 TILING_FUNCTIONS = names("""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import CASTS, CursorKind
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_in_call_of, is_launcher_node
-from evokernel_core.targets.ascendc.audit.unit import Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import Node, Unit, at
 
 BUFFER = "SetGlobalBuffer"
 

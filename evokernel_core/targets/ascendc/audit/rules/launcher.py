@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, CursorKind
-from evokernel_core.targets.ascendc.audit.unit import LAUNCHER, Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import LAUNCHER, Node, Unit, at
 from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.lexer import CppTokenKind as TokenKind
 from evokernel_core.twin.lexer import tokenize

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import CursorKind
-from evokernel_core.targets.ascendc.audit.unit import Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import Node, Unit, at
 
 _CLASSES = (CursorKind.CLASS, CursorKind.STRUCT)
 _REFERENCES = (CursorKind.MEMBER_REF, CursorKind.MEMBER_REF_EXPR, CursorKind.DECL_REF)

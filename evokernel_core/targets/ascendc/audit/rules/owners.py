@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, RECORDS, CursorKind
-from evokernel_core.targets.ascendc.audit.unit import Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import Node, Unit, at
 
 _FOREIGN = ("c:@N@AscendC", "c:@N@std", "c:@N@evokernel", "c:@N@matmul", "c:@N@optiling")
 _DECLARING = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, Binary, CursorKind, Unary
 from evokernel_core.targets.ascendc.audit.rules.casts import BUFFER
 from evokernel_core.targets.ascendc.audit.rules.scopes import call_around, is_launcher_node
-from evokernel_core.targets.ascendc.audit.unit import Node, Type, Unit
+from evokernel_core.targets.ascendc.audit.unit import Node, Type, Unit, at
 from evokernel_core.targets.ascendc.source import TILING
 
 TILING_POINTERS = ("const long *", "const float *", "const long long *")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import FUNCTIONS, CursorKind
-from evokernel_core.targets.ascendc.audit.unit import Node, Unit
+from evokernel_core.targets.ascendc.audit.unit import Node, Unit, at
 
 _EXTERN, _STATIC = 2, 3
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.compiler.findings import Finding
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.targets.ascendc.audit.findings import Finding, at
 from evokernel_core.targets.ascendc.audit.kinds import CursorKind
 from evokernel_core.targets.ascendc.audit.lists import names
 from evokernel_core.targets.ascendc.audit.rules.scopes import is_launcher_node
-from evokernel_core.targets.ascendc.audit.unit import Declaration, Type, Unit
+from evokernel_core.targets.ascendc.audit.unit import Declaration, Type, Unit, at
 
 STD_TYPES = names("""
     is_same is_same_v is_integral is_integral_v is_floating_point is_floating_point_v conditional

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, strides, whole
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, as_float, at, strides, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
@@ -19,14 +19,12 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Constant,
     Expr,
     Function,
-    Index,
     Int,
     Param,
     State,
     Var,
     VectorCore,
     ceil_div,
-    expr,
     least,
     round_up,
 )
@@ -98,10 +96,6 @@ _BEFORE = _Before(
 )
 
 
-def _float(value: int) -> Converted:
-    return Converted(Int(value), "float")
-
-
 class Softmax:
     """The kernel of the vector cores. ``widest``: how many columns the parts of the output may have that stay
     in the unified buffer; 0 where one step holds all keys, since cube cores write the output then."""
@@ -148,7 +142,7 @@ class Softmax:
         # What instructions read and write at a time lies in banks apart so.
         k.lay_out(self.incoming, self.outgoing, self.fold, self.spread, *numbers, self.part, self.masking)
         if problem.causal:
-            k.call("CreateVecIndex", self.columns, _float(0), self.sizes.tile_keys, repeats=1)
+            k.call("CreateVecIndex", self.columns, as_float(0), self.sizes.tile_keys, repeats=1)
         with walk(k, self.sizes, causal=problem.causal, with_cube=True) as step:
             half = k.let("upper", ceil_div(step.queries, 2))
             first = k.let("first", Choice(VectorCore(), "==", Int(0), Int(0), half))
@@ -235,7 +229,7 @@ class Softmax:
             if self.problem.scale
             else InverseRoot("scale", self.sizes.depth)
         )
-        self._on("Muls", score, score, scale, count=elements)
+        self.k.on("Muls", score, score, scale, count=elements)
         if self.mask is not None:
             self._add_mask(self.mask, count, pitch)
         if self.problem.causal:
@@ -246,23 +240,23 @@ class Softmax:
             at(self.fading, slot * self.half + row),
         )
         self._reduce("Max", higher, score, (count, step.keys, pitch))
-        self._on("Maxs", higher, higher, _LOWEST, count=count)
+        self.k.on("Maxs", higher, higher, _LOWEST, count=count)
         with k.when(step.tile, ">", 0):
-            self._on("Max", higher, higher, highest, count=count)
-            self._on("Sub", fade, highest, higher, count=count)
-            self._on("Exp", fade, fade, count=count)
-            self._on("Mul", total, total, fade, count=count)
-        self._on("Adds", highest, higher, _float(0), count=count)
+            self.k.on("Max", higher, higher, highest, count=count)
+            self.k.on("Sub", fade, highest, higher, count=count)
+            self.k.on("Exp", fade, fade, count=count)
+            self.k.on("Mul", total, total, fade, count=count)
+        self.k.on("Adds", highest, higher, as_float(0), count=count)
         self._rows("Sub", whole(score), higher, count, pitch)
         power = whole(self.outgoing if self.width == 4 else score)
-        self._on("Exp", power, score, count=elements)
+        self.k.on("Exp", power, score, count=elements)
         self._reduce("Sum", higher, power, (count, step.keys, pitch))
         with k.when(step.tile, "==", 0):
-            self._on("Adds", total, higher, _float(0), count=count)
+            self.k.on("Adds", total, higher, as_float(0), count=count)
         with k.otherwise():
-            self._on("Add", total, total, higher, count=count)
+            self.k.on("Add", total, total, higher, count=count)
         with k.when(self.sizes.is_whole, "==", 1):
-            self._on("Maxs", higher, total, _LEAST, count=count)
+            self.k.on("Maxs", higher, total, _LEAST, count=count)
             self._rows("Div", power, higher, count, pitch)
         if self.width != 4:
             self._cast(power, count, step.keys, pitch)
@@ -270,7 +264,7 @@ class Softmax:
     def _add_mask(self, mask: Mask, count: Var, pitch: Var) -> None:
         k, score = self.k, self.incoming
         if not mask.is_row:
-            self._on("Add", score, score, self.masking, count=count * pitch)
+            self.k.on("Add", score, score, self.masking, count=count * pitch)
             return
         with k.pieces("lane", (0, pitch), _LANES) as (lane, some):
             steps = strides("BinaryRepeatParams", 1, 1, 1, pitch // FLOATS, pitch // FLOATS, 0)
@@ -294,9 +288,9 @@ class Softmax:
                     bits, tail = round_up(hidden, _LANES), at(self.incoming, line * pitch + begin)
                     numbers = at(self.columns, begin)
                     given = Converted(shown, "float"), Enumerator("CMPMODE::LT")
-                    self._on("Compares", self.seen, numbers, *given, count=bits, former="CompareScalar")
+                    self.k.on("Compares", self.seen, numbers, *given, count=bits, former="CompareScalar")
                     mode = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
-                    self._on("Select", tail, self.seen, tail, _LOWEST, mode, count=hidden)
+                    self.k.on("Select", tail, self.seen, tail, _LOWEST, mode, count=hidden)
 
     # -- parts of the output --------------------------------------------------------------------
 
@@ -311,30 +305,21 @@ class Softmax:
             sum_ = at(self.part, row * pitch)
             with k.section("AddPart"):
                 with k.when(_BEFORE.begins, "==", 1):
-                    self._on("Adds", sum_, self.incoming, _float(0), count=count * pitch)
+                    self.k.on("Adds", sum_, self.incoming, as_float(0), count=count * pitch)
                 with k.otherwise():
                     self._rows("Mul", sum_, at(self.fading, slot * self.half + row), count, pitch)
-                    self._on("Add", sum_, sum_, self.incoming, count=count * pitch)
+                    self.k.on("Add", sum_, sum_, self.incoming, count=count * pitch)
             with k.when(_BEFORE.ends, "==", 1):
                 with k.section("Finish"):
-                    self._on("Maxs", self.higher, at(self.totals, _BEFORE.totals + row), _LEAST, count=count)
+                    self.k.on("Maxs", self.higher, at(self.totals, _BEFORE.totals + row), _LEAST, count=count)
                     self._rows("Div", sum_, whole(self.higher), count, pitch)
                     if self.width == 4:
-                        self._on("Adds", self.outgoing, sum_, _float(0), count=count * pitch)
+                        self.k.on("Adds", self.outgoing, sum_, as_float(0), count=count * pitch)
                     else:
                         self._cast(sum_, count, width, pitch)
                 k.store(output, (_BEFORE.row + row) * width, self.outgoing, width, rows=count, apart=width)
 
     # -- instructions on rows -------------------------------------------------------------------
-
-    def _on(
-        self,
-        key: str,
-        *operands: Place | Converted | Number | Enumerator | InverseRoot,
-        count: Index,
-        former: str = "",
-    ) -> None:
-        self.k.call(key, *operands, expr(count), repeats=ceil_div(count, _LANES), former=former)
 
     def _reduce(self, name: str, to: Slice, source: Place, sizes: tuple[Var, Var, Var]) -> None:
         """Columns of all rows fold onto the lanes of one repeat, so that the slow part runs once a row."""
@@ -342,11 +327,11 @@ class Softmax:
         times, blocks, item = Converted(rows, "uint8_t"), pitch // FLOATS, whole(source)
         first = least(columns, _LANES)
         alone = strides("UnaryRepeatParams", 1, 1, FLOATS, blocks)
-        k.call("Adds", fold, item, _float(0), first, times, alone, repeats=rows)
+        k.call("Adds", fold, item, as_float(0), first, times, alone, repeats=rows)
         with k.pieces("lane", (first, columns), _LANES) as (lane, some):
             both = strides("BinaryRepeatParams", 1, 1, 1, FLOATS, FLOATS, blocks)
             key = {"Max": "Max", "Sum": "Add"}[name]
-            k.call(key, fold, fold, evolve(item, offset=item.offset + lane), some, times, both, repeats=rows)
+            k.call(key, fold, fold, item.behind(lane), some, times, both, repeats=rows)
         order = (Enumerator("ReduceOrder::ORDER_ONLY_VALUE"),) if name == "Max" else ()
         k.call(
             "ReduceRepeat",
@@ -368,7 +353,7 @@ class Softmax:
         steps = Fields("BrcbRepeatParams", {"dstBlkStride": Int(1), "dstRepStride": FLOATS}, is_short=True)
         k.call("Brcb", self.spread, numbers, Converted(groups, "uint8_t"), steps, repeats=groups)
         with k.pieces("lane", (0, pitch), _LANES) as (lane, some):
-            place = evolve(matrix, offset=matrix.offset + lane)
+            place = matrix.behind(lane)
             step = strides("BinaryRepeatParams", 1, 1, 0, blocks, blocks, 1)
             k.call(key, place, place, self.spread, some, Converted(rows, "uint8_t"), step, repeats=rows)
 
@@ -377,10 +362,10 @@ class Softmax:
         k, to = self.k, self.outgoing
         narrow, rounding = ceil_div(columns, self.block), Enumerator("RoundMode::CAST_RINT")
         with k.when(pitch, "==", narrow * self.block):
-            self._on("Cast", to, source, rounding, count=rows * pitch)
+            self.k.on("Cast", to, source, rounding, count=rows * pitch)
         with k.otherwise(), k.pieces("lane", (0, columns), _LANES) as (lane, some):
             steps = strides("UnaryRepeatParams", 1, 1, narrow, pitch // FLOATS)
-            place = evolve(source, offset=source.offset + lane)
+            place = source.behind(lane)
             k.call(
                 "Cast", at(to, lane), place, rounding, some, Converted(rows, "uint8_t"), steps, repeats=rows
             )

@@ -6,8 +6,8 @@ import math
 
 from evokernel_core.compiler.problems.embedding_bag import Bag
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.targets.ascendc.ir.builder import Builder, at
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -15,18 +15,16 @@ from evokernel_core.targets.ascendc.ir.expr import (
     CoreCount,
     Expr,
     Function,
-    Index,
     Int,
     Size,
     State,
     Var,
     ceil_div,
-    expr,
     greatest,
     least,
     round_up,
 )
-from evokernel_core.targets.ascendc.ir.nodes import Buffer, Enumerator, Kernel, Number, Operand, Ratio, Tensor
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Kernel, Number, Ratio, Tensor
 from evokernel_core.targets.ascendc.kernels.embedding_bag.embedding_bag_settings import (
     MOST_RUN,
     EmbeddingBagSchedule,
@@ -149,7 +147,7 @@ class _Combining:
     def _combine(self, bag: Expr, entry: Expr, end: Expr) -> None:
         k, problem = self._k, self._problem
         end = k.let("end", end, U64)
-        self._on("Duplicate", self._total, self._neutral, count=self._elements)
+        self._k.on("Duplicate", self._total, self._neutral, count=self._elements)
         if problem.padding >= 0:
             k.assign(self._counted, end - entry)
         with k.pieces("entry", (entry, end), self._high) as (start, rows):
@@ -185,43 +183,39 @@ class _Combining:
         k, problem, wide, pitch = self._k, self._problem, self._wide, self._pitch
         with k.section("Fold"):
             if wide is not self._tile:
-                self._on("Cast", wide, self._tile, Enumerator("RoundMode::CAST_NONE"), count=rows * pitch)
+                self._k.cast(wide, self._tile, "NONE", rows * pitch)
             if problem.weights:
                 with k.loop("row", rows) as row:
                     weight = k.get("weight", at(self._weights[1], entry - self._window + row), 1, "float")
-                    self._on("Muls", at(wide, row * pitch), at(wide, row * pitch), weight, count=pitch)
+                    self._k.on("Muls", at(wide, row * pitch), at(wide, row * pitch), weight, count=pitch)
             if problem.padding >= 0:
                 self._leave_padding_out(entry, rows)
             with k.loop("round", self._halvings) as turn:
                 left = k.let("held", (rows - 1 >> turn) + 1)
                 kept = k.let("kept", (rows - 1 >> turn + 1) + 1)
                 with k.when(kept, "<", left):
-                    self._on(self._key, wide, wide, at(wide, kept * pitch), count=(left - kept) * pitch)
-            self._on(self._key, self._total, self._total, wide, count=self._elements)
+                    self._k.on(self._key, wide, wide, at(wide, kept * pitch), count=(left - kept) * pitch)
+            self._k.on(self._key, self._total, self._total, wide, count=self._elements)
 
     def _leave_padding_out(self, entry: Expr, rows: Expr) -> None:
         k, pitch = self._k, self._pitch
         with k.loop("row", rows) as row:
             index = self._indices.given(entry - self._window + row)
             with k.when(index, "==", self._problem.padding, share=self._indices.places):
-                self._on("Duplicate", at(self._wide, row * pitch), self._neutral, count=pitch)
+                self._k.on("Duplicate", at(self._wide, row * pitch), self._neutral, count=pitch)
                 k.assign(self._counted, self._counted - 1)
 
     def _finish(self, counted: Expr) -> None:
         """What becomes of the total of a bag, an empty one among them."""
         total, count = self._total, self._elements
         if self._problem.mode == "mean":
-            self._on("Muls", total, total, Ratio(Int(1), greatest(counted, 1)), count=count)
+            self._k.on("Muls", total, total, Ratio(Int(1), greatest(counted, 1)), count=count)
         elif self._problem.mode == "max":
             with self._k.when(counted, "==", 0):
-                self._on("Duplicate", total, Number("ZERO", 0.0), count=count)
+                self._k.on("Duplicate", total, Number("ZERO", 0.0), count=count)
         if total is not self._made:
-            self._on("Cast", self._made, total, Enumerator("RoundMode::CAST_RINT"), count=count)
+            self._k.cast(self._made, total, "RINT", count)
 
     @property
     def _key(self) -> str:
         return "Max" if self._problem.mode == "max" else "Add"
-
-    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index) -> None:
-        """An instruction on so many elements."""
-        self._k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))

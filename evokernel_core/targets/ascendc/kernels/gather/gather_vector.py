@@ -6,7 +6,7 @@ from evokernel_core.compiler.problems.gather import Take
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, read_as
+from evokernel_core.targets.ascendc.ir.builder import Builder, read_as
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
@@ -29,7 +29,6 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Enumerator,
     Kernel,
     Number,
-    Operand,
     Ratio,
 )
 from evokernel_core.targets.ascendc.kernels.gather.gather_settings import GatherSchedule
@@ -193,10 +192,6 @@ class _Picking:
 
     # -- on the vector unit ---------------------------------------------------------------------
 
-    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index) -> None:
-        """An instruction on so many elements."""
-        self._k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))
-
     def _patterns(self) -> None:
         """Where the rows of a group begin, entry by entry, and which entry each element is of."""
         k, chunk = self._k, self._chunk
@@ -204,22 +199,22 @@ class _Picking:
             with k.when(self._high, ">", 1):
                 self._quotients(self._row_starts, self._count)
                 size = _int(self._row * self._width)
-                self._on("Muls", self._row_starts, self._row_starts, size, count=chunk)
+                self._k.on("Muls", self._row_starts, self._row_starts, size, count=chunk)
         if self._run.value > 1:
             self._quotients(self._entry_of, self._run)
             first = self._ints("firstOfEntry")
-            self._on("Muls", first, self._entry_of, _int(self._run), count=chunk)
-            self._on("CreateVecIndex", self._within, _int(0), count=chunk)
-            self._on("Sub", self._within, self._within, first, count=chunk)
-            self._on("Muls", self._within, self._within, _int(self._width), count=chunk)
-            self._on("Muls", self._entry_of, self._entry_of, _int(4), count=chunk)
+            self._k.on("Muls", first, self._entry_of, _int(self._run), count=chunk)
+            self._k.on("CreateVecIndex", self._within, _int(0), count=chunk)
+            self._k.on("Sub", self._within, self._within, first, count=chunk)
+            self._k.on("Muls", self._within, self._within, _int(self._width), count=chunk)
+            self._k.on("Muls", self._entry_of, self._entry_of, _int(4), count=chunk)
 
     def _quotients(self, to: Buffer, divisor: Expr) -> None:
         """0, 1, .. divided by a whole number, rounded down."""
         ramp = Buffer("ramp", "float", 4, self._chunk)
-        self._on("CreateVecIndex", ramp, _HALF, count=self._chunk)
-        self._on("Muls", ramp, ramp, Ratio(Int(1), divisor), count=self._chunk)
-        self._on("Cast", to, ramp, Enumerator("RoundMode::CAST_FLOOR"), count=self._chunk)
+        self._k.on("CreateVecIndex", ramp, _HALF, count=self._chunk)
+        self._k.on("Muls", ramp, ramp, Ratio(Int(1), divisor), count=self._chunk)
+        self._k.cast(to, ramp, "FLOOR", self._chunk)
 
     def _find_places(self, row: Expr, start: Expr, count: Expr) -> None:
         """Of the elements of a chunk's entries. An index outside of its dimension means the nearest."""
@@ -227,27 +222,29 @@ class _Picking:
         index = self._places if self._run.value == 1 else self._ints("index")
         k.load(given, self._indices, start if self._problem.shared else row * self._count + start, count)
         if given.item_bytes == 8:
-            self._on("Cast", index, given, Enumerator("RoundMode::CAST_NONE"), count=count)
+            self._k.cast(index, given, "NONE", count)
         else:
-            self._on("Adds", index, given, _int(0), count=count)
+            self._k.on("Adds", index, given, _int(0), count=count)
         if self._problem.wraps:
             negative = self._ints("negative")
-            self._on("ShiftRight", negative, index, _int(31), count=count)  # -1 where it counts from the end
-            self._on("Muls", negative, negative, _int(Int(0) - self._size), count=count)
-            self._on("Add", index, index, negative, count=count)
-        self._on("Maxs", index, index, _int(0), count=count)
-        self._on("Mins", index, index, _int(self._size - 1), count=count)
-        self._on("Muls", index, index, _int(self._run * self._width), count=count)
+            self._k.on(
+                "ShiftRight", negative, index, _int(31), count=count
+            )  # -1 where it counts from the end
+            self._k.on("Muls", negative, negative, _int(Int(0) - self._size), count=count)
+            self._k.on("Add", index, index, negative, count=count)
+        self._k.on("Maxs", index, index, _int(0), count=count)
+        self._k.on("Mins", index, index, _int(self._size - 1), count=count)
+        self._k.on("Muls", index, index, _int(self._run * self._width), count=count)
         if self._high != Int(1):
             with k.when(self._high, ">", 1):
-                self._on("Add", index, index, self._row_starts, count=count)
+                self._k.on("Add", index, index, self._row_starts, count=count)
         if self._run.value > 1:
             elements = count * self._run
             self._gather(self._places, self._entry_of, elements, index)
-            self._on("Add", self._places, self._places, self._within, count=elements)
+            self._k.on("Add", self._places, self._places, self._within, count=elements)
 
     def _gather(self, to: Buffer, places: Buffer, count: Expr, source: Buffer | None = None) -> None:
-        self._on("Gather", to, source or self._rows, read_as("uint32_t", places), Int(0), count=count)
+        self._k.on("Gather", to, source or self._rows, read_as("uint32_t", places), Int(0), count=count)
 
     def _pick(self, piece: Expr, before: Expr, length: Expr, count: Expr) -> None:
         """What another piece has is taken from the nearest end of this one, and replaced when it comes."""
@@ -255,20 +252,20 @@ class _Picking:
         moved, near = self._ints("moved"), self._ints("near")
         here = Buffer("isHere", "uint8_t", 1, Constant("CHUNK_BITS", self._chunk.value // 8, "bytes of bits"))
         lanes = k.let("lanes", round_up(count, LANES))
-        self._on("Adds", moved, self._places, _int(Int(0) - before * width), count=lanes)
-        self._on("Maxs", near, moved, _int(0), count=lanes)
-        self._on("Mins", near, near, _int((length - 1) * width), count=lanes)
+        self._k.on("Adds", moved, self._places, _int(Int(0) - before * width), count=lanes)
+        self._k.on("Maxs", near, moved, _int(0), count=lanes)
+        self._k.on("Mins", near, near, _int((length - 1) * width), count=lanes)
         with k.when(piece, "==", 0):
             self._gather(self._picked, near, count)
         with k.otherwise():
             problem = Buffer("found", self._type, width, self._chunk)
             mode = Enumerator("CMPMODE::EQ"), Enumerator("SELMODE::VSEL_TENSOR_TENSOR_MODE")
-            self._on("Compare", here, near, moved, mode[0], count=lanes)
+            self._k.on("Compare", here, near, moved, mode[0], count=lanes)
             self._gather(problem, near, count)
             to, other = (
                 read_as("half" if width == 2 else "float", choice) for choice in (self._picked, problem)
             )
-            self._on("Select", to, here, other, to, mode[1], count=count)
+            self._k.on("Select", to, here, other, to, mode[1], count=count)
 
 
 def _int(value: Index) -> Converted:

@@ -11,7 +11,7 @@ from evokernel_core.compiler.problems.grid_sample import Sampling
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Int, ceil_div, greatest, least
-from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted
 from evokernel_core.targets.ascendc.kernels.grid_sample.grid_sample_kernel import INT, Sampler
 from evokernel_core.targets.ascendc.kernels.grid_sample.places import ONE, ZERO, Tap
 
@@ -102,13 +102,13 @@ class Bordered(Sampler):
             (row, self.rows, ONE, self.pitch * self.width),
             (column, self.columns, Converted(Int(self.lead), "float"), Int(self.width)),
         ):
-            self.do("Maxs", place, place, Converted(Int(_BESIDE), "float"), count=lanes)
-            self.do("Mins", place, place, Converted(size, "float"), count=lanes)
-            self.do("Adds", place, place, ahead, count=lanes)
-            self.do("Muls", place, place, Converted(bytes_apart, "float"), count=lanes)
-        self.do("Add", self.place, row, column, count=lanes)
+            self.k.on("Maxs", place, place, Converted(Int(_BESIDE), "float"), count=lanes)
+            self.k.on("Mins", place, place, Converted(size, "float"), count=lanes)
+            self.k.on("Adds", place, place, ahead, count=lanes)
+            self.k.on("Muls", place, place, Converted(bytes_apart, "float"), count=lanes)
+        self.k.on("Add", self.place, row, column, count=lanes)
         address = at(self.addresses, start)
-        self.do("Cast", address, self.place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
+        self.k.cast(address, self.place, "RINT", lanes)
         if self.schedule.whole:
             self._within(address, address, self.rows + 1, lanes)
 
@@ -117,8 +117,8 @@ class Bordered(Sampler):
 
     def _within(self, to: Place, address: Place, last: Expr, count: Expr) -> None:
         """What lies in front of a band, or behind it, means the zeros in front of its first and last row."""
-        self.do("Maxs", to, address, Converted(Int(0), INT), count=count)
-        self.do("Mins", to, to, Converted(last * self.pitch * self.width, INT), count=count)
+        self.k.on("Maxs", to, address, Converted(Int(0), INT), count=count)
+        self.k.on("Mins", to, to, Converted(last * self.pitch * self.width, INT), count=count)
 
     # -- channels ---------------------------------------------------------------------------------
 
@@ -150,14 +150,14 @@ class Bordered(Sampler):
             with k.section("Surround", "Zeros around the rows."):
                 with k.when(band, "==", 0, share=self.bands):
                     self._zero_row(Int(0))
-                    self.do("Duplicate", self.sums, ZERO, count=number)
+                    self.k.on("Duplicate", self.sums, ZERO, count=number)
                 with k.when(band, "==", last, share=self.bands):
                     self._zero_row(self.rows + 1 - ahead)
                 self._zero_ends()
             with k.pieces("start", (0, number), self.run) as (start, length), k.section("Sample"):
                 less = k.let("less", ahead * self.pitch * self.width, INT)
                 address = at(self.addresses, start)
-                self.do("Adds", self.address, address, Converted(Int(0) - less, INT), count=length)
+                self.k.on("Adds", self.address, address, Converted(Int(0) - less, INT), count=length)
                 self._within(self.address, self.address, least(self.rows + 1 - ahead, self.high), length)
                 for corner in range(4):
                     self._add_corner(corner, at(self.address, 0), (start, start), length, False)
@@ -213,15 +213,15 @@ class Bordered(Sampler):
         """Adds the elements of a corner. ``places``: the first of the run among weights, and among sums."""
         down, across = divmod(corner, 2)
         base = self.pitch * (down * self.width) + across * self.width
-        self.do("Gather", self.gathered, self.band, read_as("uint32_t", address), base, count=number)
+        self.k.on("Gather", self.gathered, self.band, read_as("uint32_t", address), base, count=number)
         if self.width < 4:
-            self.do("Cast", self.elements, self.gathered, Enumerator("RoundMode::CAST_NONE"), count=number)
+            self.k.cast(self.elements, self.gathered, "NONE", number)
         weight, sums = at(self.weights, self._weights_of(corner) + places[0]), at(self.sums, places[1])
-        self.do("Mul" if is_first else "MulAddDst", sums, self.elements, weight, count=number)
+        self.k.on("Mul" if is_first else "MulAddDst", sums, self.elements, weight, count=number)
 
     def _finish_run(self, start: Expr, number: Expr) -> None:
         sums = at(self.sums, start)
         if self.width < 4:
-            self.do("Cast", self.made, sums, Enumerator("RoundMode::CAST_RINT"), count=number)
+            self.k.cast(self.made, sums, "RINT", number)
         elif self.sums != self.made:
-            self.do("Adds", self.made, sums, ZERO, count=number)
+            self.k.on("Adds", self.made, sums, ZERO, count=number)

@@ -19,7 +19,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Constant, Expr, Int, Size, ceil_div, least
-from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Number, Operand
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Number
 from evokernel_core.targets.ascendc.kernels.grid_sample.places import LANES, ZERO, SampleAxis, Tap
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.settings import BUFFERS
@@ -111,9 +111,6 @@ class Sampler:
         in_place = schedule.whole and width == 4
         self.sums = self.made if in_place else Buffer("sums", "float", 4, self.most)
 
-    def do(self, key: str, to: Place, *operands: Operand | Buffer | int, count: Expr) -> None:
-        self.k.call(key, to, *operands, count, repeats=ceil_div(count, LANES))
-
     def build(self) -> Kernel:
         k, problem = self.k, self.problem
         self.area = k.param("area", Size(problem.rows) * Size(problem.columns), "elements of a plane")
@@ -128,8 +125,8 @@ class Sampler:
         parts = k.param("parts", ceil_div(channels, share))
         tiles = k.param("tiles", ceil_div(count, self.most))
         with k.section("Prepare", "Where the first number of each pair lies, in bytes."):
-            self.do("CreateVecIndex", self.evens, Converted(Int(0), INT), count=self.piece)
-            self.do("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), INT), count=self.piece)
+            self.k.on("CreateVecIndex", self.evens, Converted(Int(0), INT), count=self.piece)
+            self.k.on("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), INT), count=self.piece)
         with k.cores("unit", k.param("units", images * tiles * parts)) as unit:
             # Cores have planes of their own at a time, as long as there are so many.
             first = k.let("first", unit // parts // images * self.most, U64)
@@ -164,7 +161,7 @@ class Sampler:
             for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
                 if row.weight is not None and column.weight is not None:
                     weight = at(self.weights, self._weights_of(corner) + start)
-                    self.do("Mul", weight, row.weight, column.weight, count=lanes)
+                    self.k.on("Mul", weight, row.weight, column.weight, count=lanes)
             self._place_elements(start, rows, columns, lanes)
 
     def _weights_of(self, corner: int) -> Expr:
@@ -179,8 +176,8 @@ class Sampler:
             axis = SampleAxis(self.k, name, size, self.piece, lanes, beside=bool(self.schedule.run))
             place = axis.buffer("Number")
             # Masks are made of whole repeats, which must hold numbers.
-            self.do("Duplicate", place, ZERO, count=lanes)
-            self.do("Gather", place, self.pairs, evens, base, count=length)
+            self.k.on("Duplicate", place, ZERO, count=lanes)
+            self.k.on("Gather", place, self.pairs, evens, base, count=length)
             return axis.taps(place, problem.mode, problem.padding, aligned=problem.aligned)
 
         return along("row", self.rows, 4), along("column", self.columns, 0)
@@ -201,20 +198,20 @@ class Sampler:
     def _measure(self, place: Buffer, mask: Buffer, size: Expr, bytes_apart: Expr, lanes: Expr) -> None:
         """Numbers of elements along a dimension become the bytes in front of them; far away outside of it."""
         inside = self.place
-        self.do("Maxs", inside, place, ZERO, count=lanes)
-        self.do("Mins", inside, inside, Converted(size - 1, "float"), count=lanes)
-        self.do("Compare", mask, inside, place, Enumerator("CMPMODE::EQ"), count=lanes)
-        self.do("Muls", inside, inside, Converted(bytes_apart, "float"), count=lanes)
+        self.k.on("Maxs", inside, place, ZERO, count=lanes)
+        self.k.on("Mins", inside, inside, Converted(size - 1, "float"), count=lanes)
+        self.k.on("Compare", mask, inside, place, Enumerator("CMPMODE::EQ"), count=lanes)
+        self.k.on("Muls", inside, inside, Converted(bytes_apart, "float"), count=lanes)
         mode = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
-        self.do("Select", place, mask, inside, _FAR, mode, count=lanes)
+        self.k.on("Select", place, mask, inside, _FAR, mode, count=lanes)
 
     def _address(self, to: Place, row: Tap, column: Tap, lanes: Expr) -> None:
         """The byte of an element in its plane; of a plane that is one band that of the zero where outside."""
-        self.do("Add", self.place, row.place, column.place, count=lanes)
+        self.k.on("Add", self.place, row.place, column.place, count=lanes)
         if self.schedule.whole:
             last = Converted(self.high * self.width, "float")
-            self.do("Mins", self.place, self.place, last, count=lanes)
-        self.do("Cast", to, self.place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
+            self.k.on("Mins", self.place, self.place, last, count=lanes)
+        self.k.cast(to, self.place, "RINT", lanes)
 
     # -- channels ---------------------------------------------------------------------------------
 
@@ -239,7 +236,7 @@ class Sampler:
             height = k.let("size", least(self.area - begin, self.high))
             k.load(at(self.band, self.front), self.x, (plane + c) * self.area + begin, height)
             with k.when(band, "==", 0, share=self.bands):
-                self.do("Duplicate", self.sums, ZERO, count=number)
+                self.k.on("Duplicate", self.sums, ZERO, count=number)
             with k.section("Sample", "What a band adds to the weighted sums of the elements around places."):
                 self._zeros(Int(0))
                 self._zeros(self.behind)
@@ -247,10 +244,10 @@ class Sampler:
                 for corner in range(self.problem.taps**2):
                     place = at(self.addresses, self.most * corner)
                     ahead = Converted(Int(self.front * self.width) - less, INT)
-                    self.do("Adds", self.address, place, ahead, count=number)
-                    self.do("Maxs", self.address, self.address, Converted(Int(0), INT), count=number)
+                    self.k.on("Adds", self.address, place, ahead, count=number)
+                    self.k.on("Maxs", self.address, self.address, Converted(Int(0), INT), count=number)
                     last = Converted(self.behind * self.width, INT)
-                    self.do("Mins", self.address, self.address, last, count=number)
+                    self.k.on("Mins", self.address, self.address, last, count=number)
                     self._add(corner, at(self.address, 0), number, is_first=False)
             with k.when(band, "==", self.bands - 1, share=self.bands):
                 self._finish(number)
@@ -262,20 +259,20 @@ class Sampler:
 
     def _add(self, corner: int, address: Place, number: Expr, *, is_first: bool) -> None:
         """Adds the elements at some addresses, with their weights."""
-        self.do("Gather", self.values, self.band, read_as("uint32_t", address), 0, count=number)
+        self.k.on("Gather", self.values, self.band, read_as("uint32_t", address), 0, count=number)
         if self.width < 4:
             mode = Enumerator("RoundMode::CAST_NONE")
-            self.do("Cast", self.widened, self.values, mode, count=number)
+            self.k.on("Cast", self.widened, self.values, mode, count=number)
         if self.problem.taps > 1:
             weight = at(self.weights, self._weights_of(corner))
-            self.do("Mul" if is_first else "MulAddDst", self.sums, self.widened, weight, count=number)
+            self.k.on("Mul" if is_first else "MulAddDst", self.sums, self.widened, weight, count=number)
         elif is_first:
-            self.do("Adds", self.sums, self.widened, ZERO, count=number)
+            self.k.on("Adds", self.sums, self.widened, ZERO, count=number)
         else:
-            self.do("Add", self.sums, self.sums, self.widened, count=number)
+            self.k.on("Add", self.sums, self.sums, self.widened, count=number)
 
     def _finish(self, number: Expr) -> None:
         if self.width < 4:
-            self.do("Cast", self.made, self.sums, Enumerator("RoundMode::CAST_RINT"), count=number)
+            self.k.cast(self.made, self.sums, "RINT", number)
         elif self.sums != self.made:
-            self.do("Adds", self.made, self.sums, ZERO, count=number)
+            self.k.on("Adds", self.made, self.sums, ZERO, count=number)

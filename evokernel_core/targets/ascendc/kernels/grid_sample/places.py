@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, as_float
 from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Int, ceil_div, greatest
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Number, Operand
+from evokernel_core.targets.ascendc.kernels.keys import KeysKernel
 
 LANES = 64
 _A = -0.75
@@ -69,32 +70,14 @@ class SampleAxis:
 
     def _cubic(self, first: Buffer, share: Buffer, padding: str, aligned: bool) -> list[Tap]:
         """Four elements, each of which goes on beyond the border for itself."""
-        taps, distance = [], self.buffer("Distance")
-        for number, (sign, ahead) in enumerate(((1, 1), (1, 0), (-1, 1), (-1, 2))):
-            weight, place = self.buffer(f"Weight{number}"), self.buffer(f"Place{number}")
-            self.do("Muls", distance, share, Converted(Int(sign), "float"))
-            self.do("Adds", distance, distance, Converted(Int(ahead), "float"))
-            (self._near if number in (1, 2) else self._far)(weight, distance)
-            self.do("Adds", place, first, Converted(Int(number - 1), "float"))
+        taps, weights = [], [self.buffer(f"Weight{number}") for number in range(4)]
+        keys = KeysKernel(self.do, Number, _A)
+        for number in keys.weights(share, self.buffer("Distance"), weights.__getitem__):
+            place = self.buffer(f"Place{number}")
+            self.do("Adds", place, first, as_float(number - 1))
             self._pad(place, padding, aligned)
-            taps.append(Tap(place, weight))
+            taps.append(Tap(place, weights[number]))
         return taps
-
-    def _near(self, to: Buffer, x: Buffer) -> None:
-        """((a + 2) x - (a + 3)) x x + 1."""
-        self.do("Muls", to, x, Number("NEAR3", _A + 2))
-        self.do("Adds", to, to, Number("NEAR2", -(_A + 3)))
-        for _ in range(2):
-            self.do("Mul", to, to, x)
-        self.do("Adds", to, to, ONE)
-
-    def _far(self, to: Buffer, x: Buffer) -> None:
-        """((a x - 5a) x + 8a) x - 4a."""
-        self.do("Muls", to, x, Number("FAR3", _A))
-        for name, value in (("FAR2", -5 * _A), ("FAR1", 8 * _A)):
-            self.do("Adds", to, to, Number(name, value))
-            self.do("Mul", to, to, x)
-        self.do("Adds", to, to, Number("FAR0", -4 * _A))
 
     def _pad(self, place: Buffer, padding: str, aligned: bool) -> None:
         """Where a border is said, places beyond it mean the border, or what lies as far inside of it."""

@@ -12,20 +12,15 @@ from functools import partial
 
 from attrs import frozen
 
-from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.problems.products import (
     PRODUCTS,
     TRIANGLES,
-    WHOLE_PRODUCTS,
     Product,
-    product_node,
-    product_of,
-    read_product,
+    read_chain,
 )
 from evokernel_core.compiler.problems.strided import FRONTS
 from evokernel_core.compiler.shapes.views import PERMUTATIONS
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
@@ -64,19 +59,15 @@ class Matmul:
 
 def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
-    node = product_node(task)
-    try:
-        return Matmul(read_product(task), None, None)
-    except PlanError:
-        more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
-        if node.op not in WHOLE_PRODUCTS or not more:
-            raise
-    shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:], chip)
+    product, epilogue = read_chain(
+        task, lambda ref, rows, columns: read_epilogue(task, ref, rows, columns, chip)
+    )
+    if epilogue is None:
+        return Matmul(product, None, None)
     kernel = epilogue.kernel(MOST_HANDED, MOST_HANDED, chip)
     if kernel is None:
         raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
-    return Matmul(product_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
+    return Matmul(product, epilogue, cost_of(kernel, epilogue.source, chip))
 
 
 def _broken(problem: Matmul, schedule: MatmulSchedule, sizes: Sizes, chip: Chip) -> str | None:

@@ -9,7 +9,7 @@ from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.ir.builder import Builder, strides
 from evokernel_core.targets.ascendc.ir.expr import Binary, Choice, Expr, Index, Int, ceil_div, expr
 from evokernel_core.targets.ascendc.ir.nodes import Converted, Operand, Slice
-from evokernel_core.targets.ascendc.kernels.pooling.lanes import BLOCK, MOST_STEPS, moved
+from evokernel_core.targets.ascendc.kernels.pooling.lanes import BLOCK, MOST_STEPS
 
 
 @frozen
@@ -23,7 +23,7 @@ class Area:
 
     def at(self, row: Index, column: Index) -> Area:
         """From a row on, and from a block of it."""
-        return evolve(self, place=moved(self.place, (row * expr(self.pitch) + column) * BLOCK))
+        return evolve(self, place=self.place.behind((row * expr(self.pitch) + column) * BLOCK))
 
 
 def over(

@@ -7,12 +7,10 @@ from abc import ABC
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from attrs import evolve
-
 from evokernel_core.compiler.problems.pooling import Combine, PoolingAxis, Window
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, transpose
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
@@ -22,12 +20,11 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Param,
     Size,
     Var,
-    ceil_div,
     expr,
     greatest,
     least,
 )
-from evokernel_core.targets.ascendc.ir.nodes import Enumerator, Number, Operand, Slice, Tensor
+from evokernel_core.targets.ascendc.ir.nodes import Enumerator, Number, Slice, Tensor
 from evokernel_core.targets.ascendc.kernels.rendering import parameter
 from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
@@ -109,12 +106,8 @@ class LaneKernel(ABC):
 
     # -- instructions ---------------------------------------------------------------------------
 
-    def on(self, key: str, to: Slice, *operands: Operand, count: Index) -> None:
-        """An instruction on so many elements."""
-        self.k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))
-
     def cast(self, to: Slice, source: Slice, count: Expr, mode: str) -> None:
-        self.on("Cast", to, source, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
+        self.k.on("Cast", to, source, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
 
     def first(self, turn: Turn | None) -> AbstractContextManager[None]:
         """Only for the first slice of a window."""
@@ -126,16 +119,16 @@ class LaneKernel(ABC):
         """Turns up to 16 rows of so many blocks, at most ``most``: where they begin, elements from one to the
         next, how many they are. A short group repeats its last row."""
         source, apart, count = rows
-        origin = moved(source, least(WORD, count - 1) * apart)
-        target = moved(to, WORD % 2 * half + WORD // 2 * BLOCK)
+        origin = source.behind(least(WORD, count - 1) * apart)
+        target = to.behind(WORD % 2 * half + WORD // 2 * BLOCK)
         self._turn(target, (origin, 1), BLOCK, blocks, most)
 
     def turn_out(self, rows: tuple[Slice, Expr, int], lanes: Slice, half: Expr, halves: Expr) -> None:
         """Turns rows back: where they begin, elements from one to the next, and most of these."""
         to, apart, most = rows
         with self.k.loop("side", halves) as side:
-            origin = moved(lanes, side * half + WORD * BLOCK)
-            target = moved(to, (side * BLOCK + WORD // 2) * apart + WORD % 2 * BLOCK)
+            origin = lanes.behind(side * half + WORD * BLOCK)
+            target = to.behind((side * BLOCK + WORD // 2) * apart + WORD % 2 * BLOCK)
             self._turn(target, (origin, GROUP), 2, apart // GROUP, most // GROUP)
 
     def _turn(self, to: Slice, source: tuple[Slice, int], step: int, repeats: Expr, most: int) -> None:
@@ -143,7 +136,7 @@ class LaneKernel(ABC):
         origin, behind = source
         with self.repeated(self.k.let("repeats", repeats), most) as (done, times):
             made, taken = (
-                (moved(item, done * by * BLOCK), by) for item, by in ((to, step), (origin, behind))
+                (item.behind(done * by * BLOCK), by) for item, by in ((to, step), (origin, behind))
             )
             transpose(self.k, made, taken, WORD, times)
 
@@ -170,7 +163,7 @@ class LaneKernel(ABC):
     def divide(self, result: Slice, count: Expr) -> None:
         """Sums of windows by what all but those at the borders count."""
         if self.divides:
-            self.on("Muls", result, result, Number("SCALE", 1 / self._divisor), count=count)
+            self.k.on("Muls", result, result, Number("SCALE", 1 / self._divisor), count=count)
 
     def divides_less(self, *axes: PoolingAxis) -> bool:
         """Whether averages count fewer taps of these axes somewhere."""
@@ -212,7 +205,3 @@ def clipped(begin: Index, axis: PoolingAxis) -> Expr:
 def in_front(begin: Index, axis: PoolingAxis) -> Expr:
     """Elements of that which lie in front of the input."""
     return greatest(begin, axis.padding) - begin if axis.padding else Int(0)
-
-
-def moved(slice_: Slice, offset: Index) -> Slice:
-    return evolve(slice_, offset=slice_.offset + offset)

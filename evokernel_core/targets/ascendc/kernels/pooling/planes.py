@@ -40,7 +40,6 @@ from evokernel_core.targets.ascendc.kernels.pooling.lanes import (
     MOST_STEPS,
     Turn,
     clipped,
-    moved,
     padded,
 )
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_planes_schedule import Planes, PlaneSchedule
@@ -90,7 +89,7 @@ class PlaneKernel(PlaneTile):
         count = round_up(self.rows * self.tile_columns * BLOCK, LANES)
         with self.k.loop("half", self.halves) as side:
             for buffer in fresh:
-                self.on("Duplicate", at(buffer, side * self.out_half), self.outside, count=count)
+                self.k.on("Duplicate", at(buffer, side * self.out_half), self.outside, count=count)
 
     def combine(self, turn: Turn | None) -> None:
         k = self.k
@@ -147,7 +146,7 @@ class PlaneKernel(PlaneTile):
                 pair = (lanes.at(0, tap * axis.dilation) for tap in range(2))
                 over(k, self.key, to, *pair, rows=self.held, columns=self.columns)
             else:
-                self.on("Duplicate", to.place, self.outside, count=self.held * self.tile_columns * BLOCK)
+                self.k.on("Duplicate", to.place, self.outside, count=self.held * self.tile_columns * BLOCK)
             if axis.taps > done:
                 with k.loop("tap", axis.taps - done) as tap:
                     result = self.overlap("column", axis, tap + done)
@@ -242,7 +241,7 @@ class PlaneKernel(PlaneTile):
                     (self.column_origins, Difference(begin, Int(columns.padding))),
                     (self.column_starts, Converted(_inside(begin, columns), "float")),
                 ):
-                    self.on("Duplicate", at(table, column * BLOCK), value, count=BLOCK)
+                    self.k.on("Duplicate", at(table, column * BLOCK), value, count=BLOCK)
             with k.loop("line", self.rows) as row:
                 begin = k.let("windowRow", (self.row + row) * rows.stride, U64)
                 line, inside, padding = expr(begin), _inside(begin, rows), expr(rows.padding)
@@ -252,11 +251,11 @@ class PlaneKernel(PlaneTile):
                     padding = depth.padding * self.rows_in + padding
                 place = row * block
                 origin = Difference(line * self.columns_in, padding * self.columns_in)
-                self.on("Adds", at(self.origins, place), at(self.column_origins, 0), origin, count=block)
+                self.k.on("Adds", at(self.origins, place), at(self.column_origins, 0), origin, count=block)
                 start = Converted(inside * self.columns_in, "float")
                 with k.loop("half", self.halves) as side:
                     to = at(self.places, side * self.out_half + place)
-                    self.on("Adds", to, at(self.column_starts, 0), start, count=block)
+                    self.k.on("Adds", to, at(self.column_starts, 0), start, count=block)
 
     def find(self, side: Expr, source: Area, overlaps: tuple[Overlap, Overlap], offset: Expr) -> None:
         """A later element takes the place of the largest where it is larger, or is no number; ``largest`` has
@@ -267,23 +266,23 @@ class PlaneKernel(PlaneTile):
         elements, mask = at(self.elements, 0), at(self.mask, 0)
         count = round_up(self.rows * self.tile_columns * BLOCK, LANES)
         if not (self.window.rows.stays_inside and self.window.columns.stays_inside):
-            self.on("Duplicate", elements, self.outside, count=count)
+            self.k.on("Duplicate", elements, self.outside, count=count)
         with self.some(below), self.some(beside):
             to = Area(elements, self.tile_columns).at(below.first, beside.first)
             over(self.k, "Adds", to, source, number=_ZERO, rows=below.count, columns=beside.count)
         if 0 in self.window.results:
             values = at(self.folded, half)
-            self.on("Max", values, values, elements, count=count)
+            self.k.on("Max", values, values, elements, count=count)
         shift = Converted(offset, "float")
-        self.on("Adds", at(self.candidates, 0), at(self.origins, 0), shift, count=count)
-        self.on("Compare", mask, elements, best, Enumerator("CMPMODE::LE"), count=count)
+        self.k.on("Adds", at(self.candidates, 0), at(self.origins, 0), shift, count=count)
+        self.k.on("Compare", mask, elements, best, Enumerator("CMPMODE::LE"), count=count)
         form = Enumerator("SELMODE::VSEL_TENSOR_TENSOR_MODE")
-        self.on("Select", place, mask, place, at(self.candidates, 0), form, count=count)
-        self.on("Select", best, mask, best, elements, form, count=count)
-        self.on("Compare", mask, best, best, Enumerator("CMPMODE::EQ"), count=count)
+        self.k.on("Select", place, mask, place, at(self.candidates, 0), form, count=count)
+        self.k.on("Select", best, mask, best, elements, form, count=count)
+        self.k.on("Compare", mask, best, best, Enumerator("CMPMODE::EQ"), count=count)
         unbeaten = Number("UNBEATEN", float("inf"), "nothing beats what is no number")
         form = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
-        self.on("Select", best, mask, best, unbeaten, form, count=count)
+        self.k.on("Select", best, mask, best, unbeaten, form, count=count)
 
     # -- results --------------------------------------------------------------------------------
 
@@ -327,7 +326,7 @@ class PlaneKernel(PlaneTile):
                 here, most = self.counted_rows(self.row + row)
                 with k.when(here, "<", most, share=self.rows), k.loop("side", self.halves) as side:
                     line = at(self.folded, side * self.out_half + row * pitch * BLOCK)
-                    self.on("Muls", line, line, Ratio(most, here), count=pitch * BLOCK)
+                    self.k.on("Muls", line, line, Ratio(most, here), count=pitch * BLOCK)
         if self.divides_less(columns):
             note = "Columns whose windows count fewer taps."
             with k.section("ScaleColumns", note), k.loop("block", self.columns) as column:
@@ -339,8 +338,8 @@ class PlaneKernel(PlaneTile):
                         operands = Ratio(most, here), BLOCK, Converted(times, "uint8_t"), steps
                         k.call("Muls", block, block, *operands, repeats=times)
                     with k.otherwise(), k.loop("line", self.rows) as row:
-                        block = moved(block, row * pitch * BLOCK)
-                        self.on("Muls", block, block, Ratio(most, here), count=BLOCK)
+                        block = block.behind(row * pitch * BLOCK)
+                        self.k.on("Muls", block, block, Ratio(most, here), count=BLOCK)
 
 
 def _inside(begin: Expr, axis: PoolingAxis) -> Expr:

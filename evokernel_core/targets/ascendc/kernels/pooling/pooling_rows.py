@@ -36,7 +36,6 @@ from evokernel_core.targets.ascendc.kernels.pooling.lanes import (
     GROUP,
     MOST_REPEATED,
     Turn,
-    moved,
     padded,
 )
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_schedule import WindowSchedule
@@ -124,7 +123,7 @@ class PoolingRows(PoolingTile):
     def fill(self, to: Slice, begin: Expr, end: Expr, unit: Expr | int) -> None:
         """What lies outside of the input, if anything does, gets its value; it is so many units."""
         with self.k.when(begin, "<", end):
-            self.on("Duplicate", moved(to, begin * unit), self.outside, count=(end - begin) * unit)
+            self.k.on("Duplicate", to.behind(begin * unit), self.outside, count=(end - begin) * unit)
 
     def fold_rows(self, turn: Turn | None) -> None:
         k, taps = self.k, self.window.rows.taps
@@ -156,7 +155,7 @@ class PoolingRows(PoolingTile):
         """Turns up to 16 rows: where they begin, elements from one to the next, how many they are. ``shown``:
         the columns that windows read of them, of which those outside of the input get their value."""
         k = self.k
-        target = moved(to, self.before * BLOCK)
+        target = to.behind(self.before * BLOCK)
         with k.section("ToLanes", "Eight values of a column fill a block, in each half of a group."):
             self.turn_in(target, half, rows, ceil_div(self.wide, BLOCK), self.pitch // BLOCK)
             if not self.window.columns.stays_inside:
@@ -167,7 +166,7 @@ class PoolingRows(PoolingTile):
         first, last = (k.let(name, place) for name, place in zip(("first", "last"), shown, strict=True))
         end = k.let("end", self.before + self.wide)
         with k.loop("side", 2) as side:
-            lanes = moved(to, side * half)
+            lanes = to.behind(side * half)
             if self.window.columns.padding:
                 self.fill(lanes, first, self.before, BLOCK)
             self.fill(lanes, end, last, BLOCK)
@@ -185,20 +184,20 @@ class PoolingRows(PoolingTile):
         columns = self.columns if columns is None else columns
         numbers = () if number is None else (number,)
         if apart == 1:
-            self.on(key, to, *(item for item, _ in sources), *numbers, count=columns * BLOCK)
+            self.k.on(key, to, *(item for item, _ in sources), *numbers, count=columns * BLOCK)
         elif apart > MOST_REPEATED:  # too far apart for one instruction
             with k.loop("block", columns) as column:
-                parts = (moved(item, column * step * BLOCK) for item, step in sources)
-                self.on(key, moved(to, column * BLOCK), *parts, *numbers, count=BLOCK)
+                parts = (item.behind(column * step * BLOCK) for item, step in sources)
+                self.k.on(key, to.behind(column * BLOCK), *parts, *numbers, count=BLOCK)
         else:
             most = to.buffer.bytes // (LANES * 4)
             with self.repeated(ceil_div(columns, BLOCK), most) as (done, times):
                 kind = "BinaryRepeatParams" if len(sources) > 1 else "UnaryRepeatParams"
                 each = [step for _, step in sources]
                 steps = strides(kind, 1, *each, BLOCK, *(step * BLOCK for step in each))
-                parts = (moved(item, done * step * LANES) for item, step in sources)
+                parts = (item.behind(done * step * LANES) for item, step in sources)
                 short = Converted(times, "uint8_t")
-                k.call(key, moved(to, done * LANES), *parts, *numbers, LANES, short, steps, repeats=times)
+                k.call(key, to.behind(done * LANES), *parts, *numbers, LANES, short, steps, repeats=times)
 
     def fold_group(self, group: Expr) -> None:
         """The columns of 16 rows, which are rows of the result then."""
@@ -211,13 +210,13 @@ class PoolingRows(PoolingTile):
         elif self.weighted:
             place = group * 2 * self.turned_half
         else:
-            rows = moved(self.folded, group * GROUP * self.step)
+            rows = self.folded.behind(group * GROUP * self.step)
             shown = self.ahead, self.ahead + self.span
             self.to_lanes(at(self.near, 0), self.half, (rows, self.step, self.count), shown)
             with k.section("FoldColumns", "Of each window the columns."), k.loop("side", halves) as side:
                 self.fold_columns(side)
             self.scale_columns(halves)
-        result = moved(self.result, group * GROUP * self.apart_out)
+        result = self.result.behind(group * GROUP * self.apart_out)
         lanes = at(self.lanes_of, place)
         with k.section("FromLanes", "Eight rows at a time."):
             self.turn_out((result, self.apart_out, self.result_pitch), lanes, half, halves)
@@ -245,7 +244,7 @@ class PoolingRows(PoolingTile):
         for width, shift in _spans(axis.taps):
             count = (self.columns + (axis.taps - width) * axis.dilation) * BLOCK
             other = at(source, begin + shift * axis.dilation * BLOCK)
-            self.on(self.key, at(to, side * self.half), at(source, begin), other, count=count)
+            self.k.on(self.key, at(to, side * self.half), at(source, begin), other, count=count)
             source, to, begin = to, source, side * self.half
 
     # -- weights --------------------------------------------------------------------------------
@@ -287,13 +286,13 @@ class PoolingRows(PoolingTile):
             with k.section("WeighRows", "Each row times its weight."), k.loop("line", self.rows) as row:
                 place = self.channel(self.row + row) * axis.taps + tap
                 here = self.number("weightHere", weight, place)
-                to, taken = moved(self.folded, row * self.step), at(self.slab, row * self.step)
-                self.on("Muls", to, taken, here, count=self.step)
+                to, taken = self.folded.behind(row * self.step), at(self.slab, row * self.step)
+                self.k.on("Muls", to, taken, here, count=self.step)
             first = k.let("tapColumn", self.ahead + tap * axis.dilation)
             last = first + (self.columns - 1) * axis.stride + 1
             with k.loop("band", ceil_div(self.rows, GROUP)) as group:
                 count = k.let("bandRows", least(self.rows - group * GROUP, GROUP))
-                rows = moved(self.folded, group * GROUP * self.step), self.step, count
+                rows = self.folded.behind(group * GROUP * self.step), self.step, count
                 to = at(self.near, (Int(self.start) - first) * BLOCK)
                 self.to_lanes(to, self.half, rows, (first, last))
                 with k.section("AddColumns"), k.loop("side", ceil_div(count, BLOCK)) as side:
@@ -325,19 +324,19 @@ class PoolingRows(PoolingTile):
                 self.by_columns("Axpy", at(self.other, 0), (taken, stride), number=here, columns=columns)
 
     def clear(self) -> None:
-        self.on("Duplicate", at(self.other, 0), Number("ZERO", 0.0), count=self.other.elements)
+        self.k.on("Duplicate", at(self.other, 0), Number("ZERO", 0.0), count=self.other.elements)
 
     def add_bias(self, everything: Expr) -> None:
         k, bias = self.k, self.bias
         assert bias is not None
         if not self.window.weighs_rows:
             here = self.number("biasHere", bias, self.channel(self.plane))
-            self.on("Adds", self.result, self.result, here, count=everything)
+            self.k.on("Adds", self.result, self.result, here, count=everything)
             return
         with k.section("AddBias"), k.loop("line", self.rows) as row:
             here = self.number("biasHere", bias, self.channel(self.row + row))
-            result = moved(self.result, row * self.apart_out)
-            self.on("Adds", result, result, here, count=self.apart_out)
+            result = self.result.behind(row * self.apart_out)
+            self.k.on("Adds", result, result, here, count=self.apart_out)
 
     # -- averages of fewer taps -----------------------------------------------------------------
 
@@ -347,8 +346,8 @@ class PoolingRows(PoolingTile):
         with k.section("ScaleRows", "Rows whose windows count fewer taps."), k.loop("line", self.rows) as row:
             here, most = self.counted_rows(self.row + row)
             with k.when(here, "<", most, share=self.rows):
-                result = moved(self.result, row * self.apart_out)
-                self.on("Muls", result, result, Ratio(most, here), count=self.apart_out)
+                result = self.result.behind(row * self.apart_out)
+                self.k.on("Muls", result, result, Ratio(most, here), count=self.apart_out)
 
     def scale_columns(self, halves: Expr) -> None:
         """The same of columns, in the lanes."""
@@ -361,7 +360,7 @@ class PoolingRows(PoolingTile):
             here, most = self.counted_columns(self.column + column)
             with k.when(here, "<", most, share=self.columns), k.loop("side", halves) as side:
                 block = at(self.lanes_of, side * half + column * BLOCK)
-                self.on("Muls", block, block, Ratio(most, here), count=BLOCK)
+                self.k.on("Muls", block, block, Ratio(most, here), count=BLOCK)
 
 
 def _spans(taps: int) -> Iterator[tuple[int, int]]:

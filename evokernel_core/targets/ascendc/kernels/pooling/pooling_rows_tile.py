@@ -30,7 +30,6 @@ from evokernel_core.targets.ascendc.kernels.pooling.lanes import (
     Turn,
     clipped,
     in_front,
-    moved,
     padded,
 )
 from evokernel_core.targets.ascendc.kernels.pooling.pooling_rows_schedule import WindowSchedule
@@ -222,19 +221,19 @@ class PoolingTile(LaneKernel):
         k, most = self.k, max(apart for _, apart in sources)
         numbers = () if number is None else (number,)
         if most == 1:
-            self.on(key, to, *(item for item, _ in sources), *numbers, count=self.rows * self.step)
+            self.k.on(key, to, *(item for item, _ in sources), *numbers, count=self.rows * self.step)
             return
         blocks = self.step // BLOCK
         steep = self.rows * BLOCK
         if self.pitch // BLOCK * most > MOST_STEPS:
             steep = Choice(blocks * most, ">", Int(MOST_STEPS), Int(0), steep)
         with k.when(blocks, ">", steep), k.loop("line", self.rows) as row:
-            parts = (moved(item, row * apart * self.step) for item, apart in sources)
-            self.on(key, moved(to, row * self.step), *parts, *numbers, count=self.step)
+            parts = (item.behind(row * apart * self.step) for item, apart in sources)
+            self.k.on(key, to.behind(row * self.step), *parts, *numbers, count=self.step)
         with k.otherwise(), k.pieces("part", (0, self.step), LANES) as (column, count):
             kind = "BinaryRepeatParams" if len(sources) > 1 else "UnaryRepeatParams"
             ones = (1,) * (1 + len(sources))
             steps = strides(kind, *ones, blocks, *(blocks * apart for _, apart in sources))
-            parts = (moved(item, column) for item, _ in sources)
+            parts = (item.behind(column) for item, _ in sources)
             times = Converted(self.rows, "uint8_t")
-            k.call(key, moved(to, column), *parts, *numbers, count, times, steps, repeats=self.rows)
+            k.call(key, to.behind(column), *parts, *numbers, count, times, steps, repeats=self.rows)

@@ -13,7 +13,7 @@ from attrs import frozen
 from evokernel_core.compiler.problems.recurrent import Recurrence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, transpose, whole
+from evokernel_core.targets.ascendc.ir.builder import Builder, as_float, at, read_as, transpose, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -26,7 +26,6 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Var,
     VectorCore,
     ceil_div,
-    expr,
     least,
     round_up,
 )
@@ -37,7 +36,6 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Fields,
     Kernel,
     Number,
-    Operand,
     Slice,
     Tensor,
     TensorList,
@@ -165,8 +163,8 @@ class _Gates:
         if self._problem.kind != "rnn_relu":  # ones for sigmoids, twos for tanh(x) = 2 * sigmoid(2 * x) - 1
             ones = self._tile * (self._gates - 1)
             if self._gates > 1:
-                self._on("Duplicate", self._numerators, _float(1), count=ones)
-            self._on("Duplicate", at(self._numerators, ones), _float(2), count=self._tile)
+                self._k.on("Duplicate", self._numerators, as_float(1), count=ones)
+            self._k.on("Duplicate", at(self._numerators, ones), as_float(2), count=self._tile)
         with k.cores("index", self._many, with_cube=True) as index:
             share = self._share(index)
             with k.when(share.width, ">", 0), k.section("Begin", "The states before the first step."):
@@ -196,7 +194,7 @@ class _Gates:
     def _begin(self, share: _Share) -> None:
         k, state, taken = self._k, self._state, self._taken
         if self._initial is None:
-            self._on("Duplicate", state, self._zero, count=self._tile)
+            self._k.on("Duplicate", state, self._zero, count=self._tile)
         else:
             self._clear(taken, self._tile)
             with k.loop("block", ceil_div(share.width, self._c0)) as block:
@@ -215,7 +213,7 @@ class _Gates:
         if not self._problem.carries:
             return
         if self._initial_carried is None:
-            self._on("Duplicate", self._after, _float(0), count=self._tile)
+            self._k.on("Duplicate", self._after, as_float(0), count=self._tile)
         else:
             self._clear_part(share, taken, self._tile)
             place = self._first_state_of(share)
@@ -277,17 +275,17 @@ class _Gates:
             self._project(share, step)
         last = tile * (self._gates - 1)
         if problem.kind in ("lstm", "gru"):
-            self._on("Muls", sums, sums, _float(-1), count=last)
+            self._k.on("Muls", sums, sums, as_float(-1), count=last)
         if problem.kind in ("lstm", "rnn_tanh"):
-            self._on("Muls", at(sums, last), at(sums, last), _float(-2), count=tile)
+            self._k.on("Muls", at(sums, last), at(sums, last), as_float(-2), count=tile)
         if problem.carries:
             k.load(self._before, self._carried, self._carried_of(share), tile)
 
     def _add_biases(self, source: Buffer) -> None:
         if self._input_biases is not None:
-            self._on("Add", self._sums, source, self._biases, count=self._all)
+            self._k.on("Add", self._sums, source, self._biases, count=self._all)
         elif source is not self._sums:
-            self._on("Adds", self._sums, source, _float(0), count=self._all)
+            self._k.on("Adds", self._sums, source, as_float(0), count=self._all)
 
     def _project(self, share: _Share, step: Expr) -> None:
         """The inputs of a step times their weights, and biases."""
@@ -318,10 +316,10 @@ class _Gates:
                 padding = round_up(share.width, self._c0) - share.width
                 target = at(given, units * (side * gates + gate))
                 k.load(target, tensors, place, share.width, index=share.chain, zeros=padding)
-        key, mode = ("Cast", (_WIDEN,)) if self._narrow else ("Adds", (_float(0),))
-        self._on(key, both, given, *mode, count=units * (2 * gates))
+        key, mode = ("Cast", (_WIDEN,)) if self._narrow else ("Adds", (as_float(0),))
+        self._k.on(key, both, given, *mode, count=units * (2 * gates))
         apart = self._problem.kind == "gru"
-        self._on("Add", both, both, at(both, units * gates), count=units * (gates - apart))
+        self._k.on("Add", both, both, at(both, units * gates), count=units * (gates - apart))
         for gate in range(gates + apart):
             source = at(both, units * (gate if gate < gates else 2 * gates - 1))
             self._spread(self._tile * gate, source)
@@ -347,7 +345,7 @@ class _Gates:
         source = {"lstm": at(self._sums, self._tile * (self._gates - 1)), "gru": whole(self._after)}
         self._turn_out(source.get(problem.kind, whole(self._sums)))
         if problem.kind == "gru" and self._narrow:  # the state is what was rounded
-            self._on("Cast", self._after, self._narrowed, _WIDEN, count=self._tile)
+            self._k.on("Cast", self._after, self._narrowed, _WIDEN, count=self._tile)
         with k.when(tick + 1, "<", self._ticks):
             self._store_states(share, tick)
         with k.when(is_last, "!=", 0):
@@ -379,55 +377,55 @@ class _Gates:
     def _lstm(self) -> None:
         sums, product, tile, after = self._sums, self._product, self._tile, self._after
         forget, output, cell = (at(sums, tile * place) for place in (1, 2, 3))
-        self._on("Axpy", sums, product, _float(-1), count=tile * 3)
-        self._on("Axpy", cell, at(product, tile * 3), _float(-2), count=tile)
+        self._k.on("Axpy", sums, product, as_float(-1), count=tile * 3)
+        self._k.on("Axpy", cell, at(product, tile * 3), as_float(-2), count=tile)
         self._sigmoids(4)
-        self._on("Adds", cell, cell, _float(-1), count=tile)
-        self._on("Mul", after, self._before, forget, count=tile)
-        self._on("MulAddDst", after, sums, cell, count=tile)
+        self._k.on("Adds", cell, cell, as_float(-1), count=tile)
+        self._k.on("Mul", after, self._before, forget, count=tile)
+        self._k.on("MulAddDst", after, sums, cell, count=tile)
         if self._narrow:  # cells are kept as narrow as the states are
-            self._on("Cast", self._narrowed, after, _ROUND, count=tile)
-            self._on("Cast", after, self._narrowed, _WIDEN, count=tile)
-        self._on("Muls", cell, after, _float(-2), count=tile)
+            self._k.on("Cast", self._narrowed, after, _ROUND, count=tile)
+            self._k.on("Cast", after, self._narrowed, _WIDEN, count=tile)
+        self._k.on("Muls", cell, after, as_float(-2), count=tile)
         self._end_tangent(cell)
-        self._on("Mul", cell, cell, output, count=tile)
+        self._k.on("Mul", cell, cell, output, count=tile)
 
     def _gru(self) -> None:
         sums, product, tile, after = self._sums, self._product, self._tile, self._after
         update, candidate = (at(sums, tile * place) for place in (1, 2))
         from_states = at(product, tile * 2)
-        self._on("Axpy", sums, product, _float(-1), count=tile * 2)
+        self._k.on("Axpy", sums, product, as_float(-1), count=tile * 2)
         self._sigmoids(2)
         if self._input_biases is not None:
-            self._on("Add", from_states, from_states, at(self._biases, tile * 3), count=tile)
-        self._on("MulAddDst", candidate, sums, from_states, count=tile)
-        self._on("Muls", candidate, candidate, _float(-2), count=tile)
+            self._k.on("Add", from_states, from_states, at(self._biases, tile * 3), count=tile)
+        self._k.on("MulAddDst", candidate, sums, from_states, count=tile)
+        self._k.on("Muls", candidate, candidate, as_float(-2), count=tile)
         self._end_tangent(candidate)
-        self._on("Sub", after, self._before, candidate, count=tile)
-        self._on("Mul", after, after, update, count=tile)
-        self._on("Add", after, after, candidate, count=tile)
+        self._k.on("Sub", after, self._before, candidate, count=tile)
+        self._k.on("Mul", after, after, update, count=tile)
+        self._k.on("Add", after, after, candidate, count=tile)
 
     def _rnn_tanh(self) -> None:
-        self._on("Axpy", self._sums, self._product, _float(-2), count=self._tile)
+        self._k.on("Axpy", self._sums, self._product, as_float(-2), count=self._tile)
         self._end_tangent(whole(self._sums))
 
     def _rnn_relu(self) -> None:
-        self._on("Add", self._sums, self._sums, self._product, count=self._tile)
-        self._on("Maxs", self._sums, self._sums, _float(0), count=self._tile)
+        self._k.on("Add", self._sums, self._sums, self._product, count=self._tile)
+        self._k.on("Maxs", self._sums, self._sums, as_float(0), count=self._tile)
 
     def _sigmoids(self, gates: int) -> None:
         count = self._tile * gates
-        self._on("Exp", self._sums, self._sums, count=count)
-        self._on("Adds", self._sums, self._sums, _float(1), count=count)
-        self._on("Div", self._sums, self._numerators, self._sums, count=count)
+        self._k.on("Exp", self._sums, self._sums, count=count)
+        self._k.on("Adds", self._sums, self._sums, as_float(1), count=count)
+        self._k.on("Div", self._sums, self._numerators, self._sums, count=count)
 
     def _end_tangent(self, x: Slice) -> None:
         """tanh(x) of -2 * x"""
         tile = self._tile
-        self._on("Exp", x, x, count=tile)
-        self._on("Adds", x, x, _float(1), count=tile)
-        self._on("Div", x, at(self._numerators, tile * (self._gates - 1)), x, count=tile)
-        self._on("Adds", x, x, _float(-1), count=tile)
+        self._k.on("Exp", x, x, count=tile)
+        self._k.on("Adds", x, x, as_float(1), count=tile)
+        self._k.on("Div", x, at(self._numerators, tile * (self._gates - 1)), x, count=tile)
+        self._k.on("Adds", x, x, as_float(-1), count=tile)
 
     # -- copies ---------------------------------------------------------------------------------
 
@@ -540,13 +538,13 @@ class _Gates:
                 to = at(target, base + i // 2 * _SIDE + i % 2 * _FLOATS)
                 transpose(k, (to, _SIDE), (source, 1), i, self._squares)
         if self._narrow:
-            self._on("Cast", target, self._narrowed, _WIDEN, count=self._tile * gates)
+            self._k.on("Cast", target, self._narrowed, _WIDEN, count=self._tile * gates)
 
     def _turn_out(self, source: Slice) -> None:
         """Rows of hidden units into fractals: blocks of hidden units, a row for each sequence."""
         k, i = self._k, Var("i")
         if self._narrow:
-            self._on("Cast", self._narrowed, source, _ROUND, count=self._tile)
+            self._k.on("Cast", self._narrowed, source, _ROUND, count=self._tile)
         with k.loop("strip", self._strips) as strip:
             row = strip * _SIDE
             if self._narrow:
@@ -557,11 +555,3 @@ class _Gates:
                 taken = at(source.buffer, source.offset + strip * self._strip + lane)
                 to = at(self._state, (row + i // 2 + i % 2 * _FLOATS) * self._c0)
             transpose(k, (to, self._batch), (taken, _SIDE), i, self._squares)
-
-    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index) -> None:
-        """An instruction on so many elements."""
-        self._k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))
-
-
-def _float(value: int) -> Converted:
-    return Converted(Int(value), "float")

@@ -307,7 +307,7 @@ class Planes(Resizing):
                         number = Number(f"WEIGHT_{phase}_{tap}", weight)
                         key = "Axpy" if tap else "Muls"
                         times = Converted(count, "uint8_t")
-                        taken = evolve(source, offset=source.offset + place * BLOCK)
+                        taken = source.behind(place * BLOCK)
                         k.call(key, to, taken, number, REPEAT, times, steps, repeats=count)
 
     def _repeat_ends(self, phases: Phases, rows: Index) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from evokernel_core.compiler.problems.resize import Resize, ResizeAxis
 from evokernel_core.compiler.schedule import Range, Scaled, Schedule, Shifted
@@ -115,7 +115,7 @@ class Resizing:
             return
         with k.loop("own", high) as i:
             first = start_of(self.problem.rows, self.alone, row + i)
-            moved = evolve(target, offset=target.offset + i * self.each * pitch)
+            moved = target.behind(i * self.each * pitch)
             k.load(moved, self.x, place + first * apart, count, rows=self.each, apart=apart, pitch=pitch)
 
     def slot_of(self, tap: int, first: Expr, i: Expr, tile: tuple[Expr, Expr]) -> Expr:

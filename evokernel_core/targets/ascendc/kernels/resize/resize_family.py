@@ -9,20 +9,44 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from evokernel_core.compiler.ops import RESIZE, categories
-from evokernel_core.compiler.problems.resize import Resize, read_resize
+from evokernel_core.compiler.problems.resize import IDENTITY, Resize, read_resize
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REQUEST_BYTES
+from evokernel_core.targets.ascendc.ir.nodes import Kernel
 from evokernel_core.targets.ascendc.kernels.built import Sizes, variant_of
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.targets.ascendc.kernels.reloads import with_hits
 from evokernel_core.targets.ascendc.kernels.resize.axis import phases_of, window_of
-from evokernel_core.targets.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
+from evokernel_core.targets.ascendc.kernels.resize.phased import Phased, phases_of_rows, why_no_phases
+from evokernel_core.targets.ascendc.kernels.resize.planes import Planes
 from evokernel_core.targets.ascendc.kernels.resize.resize_common import ResizeSchedule
-from evokernel_core.targets.ascendc.kernels.resize.resize_kernel import build, is_rows_only, least_bytes
+from evokernel_core.targets.ascendc.kernels.resize.resize_rows import ResizeRows
+
+
+def is_rows_only(problem: Resize) -> bool:
+    """Whether columns stay as they are."""
+    return problem.columns.kind == IDENTITY
+
+
+def _form(problem: Resize, schedule: ResizeSchedule) -> ResizeRows | Planes:
+    if is_rows_only(problem):
+        return ResizeRows(problem, schedule)
+    return (Phased if schedule.phased else Planes)(problem, schedule)
+
+
+def least_bytes(problem: Resize, schedule: ResizeSchedule) -> int:
+    """Bytes of the buffers that cannot share memory, for which no kernel must be built."""
+    return sum(item.bytes * item.stages for item in _form(problem, schedule).lasting())
+
+
+def build(problem: Resize, schedule: ResizeSchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    return _form(problem, schedule).kernel()
+
 
 _MOST_TABLE = 2040
 """Columns whose weights one instruction spreads."""

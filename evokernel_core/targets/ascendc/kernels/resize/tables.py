@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from evokernel_core.compiler.ops import NEAREST
 from evokernel_core.compiler.problems.resize import IDENTITY, SMOOTH, ResizeAxis
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at
-from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, Index, Int
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, as_float, at
+from evokernel_core.targets.ascendc.ir.expr import Constant, Index, Int
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Converted, Enumerator, Number, Operand
+from evokernel_core.targets.ascendc.kernels.keys import KeysKernel
 
 LANES = 64
 _CUBIC, _SMOOTH_CUBIC = -0.75, -0.5
@@ -32,7 +33,7 @@ class Tables:
         axis, place = self._axis, self._place
         with self._k.section(f"Tabulate{self._name.capitalize()}s", "Taps and weights of each result."):
             repeats = self.length // LANES
-            first = Converted(_expr(start), "float")
+            first = as_float(start)
             self._k.call("CreateVecIndex", place, first, self.length, repeats=repeats)
             if axis.kind == IDENTITY or axis.kind in NEAREST:
                 self._nearest(place)
@@ -60,44 +61,27 @@ class Tables:
             self._do("Muls", place, place, self._step)
             self._do("Adds", place, place, self._number("minus_half", -0.5))
         if not is_cubic:
-            self._do("Maxs", place, place, _whole(0))
+            self._do("Maxs", place, place, as_float(0))
         self._floor(self.first, place)
         self._do("Mins", self.first, self.first, self._last)
         self._cast(self._whole, self.first)
         self._do("Sub", place, place, self._whole)
-        self._do("Maxs", place, place, _whole(0))
-        self._do("Mins", place, place, _whole(1))
+        self._do("Maxs", place, place, as_float(0))
+        self._do("Mins", place, place, as_float(1))
         if is_cubic:
             self._do("Adds", self.first, self.first, Converted(Int(axis.shift - 1), "int32_t"))
             self._cubic(place)
         else:
             self._rest(self._weight(0), place)
-            self._do("Muls", self._weight(1), place, _whole(1))
+            self._do("Muls", self._weight(1), place, as_float(1))
 
     def _cubic(self, share: Buffer) -> None:
         """Keys' kernel at 1 + share, share, 1 - share and 2 - share."""
-        distance = self._whole
-        for tap, (sign, ahead) in enumerate(((1, 1), (1, 0), (-1, 1), (-1, 2))):
-            self._do("Muls", distance, share, _whole(sign))
-            self._do("Adds", distance, distance, _whole(ahead))
-            (self._near if tap in (1, 2) else self._far)(self._weight(tap), distance, _CUBIC)
+        for _ in self._keys(_CUBIC).weights(share, self._whole, self._weight):
+            pass
 
-    def _near(self, to: Place, x: Place, a: float) -> None:
-        """((a + 2) x - (a + 3)) x x + 1."""
-        self._do("Muls", to, x, self._number("near3", a + 2))
-        self._do("Adds", to, to, self._number("near2", -(a + 3)))
-        for _ in range(2):
-            self._do("Mul", to, to, x)
-        self._do("Adds", to, to, _whole(1))
-
-    def _far(self, to: Place, x: Place, a: float) -> None:
-        """((a x - 5a) x + 8a) x - 4a."""
-        self._do("Muls", to, x, self._number("far3", a))
-        self._do("Adds", to, to, self._number("far2", -5 * a))
-        self._do("Mul", to, to, x)
-        self._do("Adds", to, to, self._number("far1", 8 * a))
-        self._do("Mul", to, to, x)
-        self._do("Adds", to, to, self._number("far0", -4 * a))
+    def _keys(self, coefficient: float) -> KeysKernel:
+        return KeysKernel(self._do, self._number, coefficient)
 
     # -- kernels as wide as a result ------------------------------------------------------------
 
@@ -107,7 +91,7 @@ class Tables:
         self._do("Adds", place, place, self._number("half", 0.5))
         self._do("Muls", place, place, self._step)
         self._do("Adds", begin, place, self._number("before", 0.5 - axis.support))
-        self._do("Maxs", begin, begin, _whole(0))
+        self._do("Maxs", begin, begin, as_float(0))
         self._floor(self.first, begin)
         self._do("Mins", self.first, self.first, self._last)
         self._cast(begin, self.first)
@@ -120,29 +104,29 @@ class Tables:
             self._profile(weight, kept)
             # Behind the source there is nothing to weigh.
             self._rest(kept, begin, axis.sources)
-            self._do("Maxs", kept, kept, _whole(0))
-            self._do("Mins", kept, kept, _whole(1))
+            self._do("Maxs", kept, kept, as_float(0))
+            self._do("Mins", kept, kept, as_float(1))
             self._do("Mul", weight, weight, kept)
             if tap:
                 self._do("Add", total, total, weight)
             else:
-                self._do("Muls", total, weight, _whole(1))
-            self._do("Adds", begin, begin, _whole(1))
+                self._do("Muls", total, weight, as_float(1))
+            self._do("Adds", begin, begin, as_float(1))
         for tap in range(axis.taps):
             self._do("Div", self._weight(tap), self._weight(tap), total)
 
     def _profile(self, to: Place, distance: Buffer) -> None:
         if self._axis.kind == "smooth_linear":
             self._rest(to, distance)
-            self._do("Maxs", to, to, _whole(0))
+            self._do("Maxs", to, to, as_float(0))
             return
         # The near part up to a distance of 1 and the far part from there to 2 meet as 0 there: they add up.
-        near, far, limited = to, self._other, self._third
-        self._do("Mins", limited, distance, _whole(1))
-        self._near(near, limited, _SMOOTH_CUBIC)
-        self._do("Maxs", limited, distance, _whole(1))
-        self._do("Mins", limited, limited, _whole(2))
-        self._far(far, limited, _SMOOTH_CUBIC)
+        near, far, limited, keys = to, self._other, self._third, self._keys(_SMOOTH_CUBIC)
+        self._do("Mins", limited, distance, as_float(1))
+        keys.near(near, limited)
+        self._do("Maxs", limited, distance, as_float(1))
+        self._do("Mins", limited, limited, as_float(2))
+        keys.far(far, limited)
         self._do("Add", near, near, far)
 
     # -- instructions ---------------------------------------------------------------------------
@@ -175,8 +159,8 @@ class Tables:
 
     def _rest(self, to: Place, x: Place, whole: int = 1) -> None:
         """``whole`` less x."""
-        self._do("Muls", to, x, _whole(-1))
-        self._do("Adds", to, to, _whole(whole))
+        self._do("Muls", to, x, as_float(-1))
+        self._do("Adds", to, to, as_float(whole))
 
     def _floor(self, to: Place, x: Place) -> None:
         self._do("Cast", to, x, Enumerator("RoundMode::CAST_FLOOR"))
@@ -186,11 +170,3 @@ class Tables:
 
     def _do(self, key: str, to: Place, *operands: Operand | Buffer) -> None:
         self._k.call(key, to, *operands, self.length, repeats=self.length // LANES)
-
-
-def _whole(value: int) -> Converted:
-    return Converted(Int(value), "float")
-
-
-def _expr(value: Index) -> Expr:
-    return Int(value) if isinstance(value, int) else value

@@ -109,19 +109,15 @@ class Scanning:
             if self.is_float:
                 self.cast(factor, half, count)
             x = at(self.taken, place)
-            self.call("Mul", x, x, factor if self.is_float else half, count=count)
+            self.k.on("Mul", x, x, factor if self.is_float else half, count=count)
 
     # -- instructions ---------------------------------------------------------------------------
 
-    def call(self, key: str, to: Place, *operands: Place | Number | Enumerator, count: Expr) -> None:
-        """An instruction on so many elements."""
-        self.k.call(key, to, *operands, count, repeats=ceil_div(count, LANES))
-
     def cast(self, to: Place, source: Place, count: Expr, mode: str = "NONE") -> None:
-        self.call("Cast", to, source, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
+        self.k.on("Cast", to, source, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
 
     def copy(self, to: Place, source: Place, count: Expr) -> None:
-        self.call("Muls", to, source, _ONE, count=count)
+        self.k.on("Muls", to, source, _ONE, count=count)
 
     def fill(self, to: Place, count: Expr) -> None:
         """Identities, in the type of the buffer."""
@@ -131,14 +127,14 @@ class Scanning:
     def combine(self, to: Place, one: Place, other: Place, count: Expr) -> None:
         """Element by element. log(exp(a) + exp(b)) is larger + log(1 + exp(smaller - larger))."""
         if self.scan.op != "logaddexp":
-            self.call(self.instruction, to, one, other, count=count)
+            self.k.on(self.instruction, to, one, other, count=count)
             return
         larger, gap = self._larger, self._gap
-        self.call("Max", larger, one, other, count=count)
-        self.call("Min", gap, one, other, count=count)
-        self.call("Maxs", to, larger, _LOWEST, count=count)
-        self.call("Sub", gap, gap, to, count=count)
-        self.call("Exp", gap, gap, count=count)
-        self.call("Adds", gap, gap, _ONE, count=count)
-        self.call("Ln", gap, gap, count=count)
-        self.call("Add", to, larger, gap, count=count)
+        self.k.on("Max", larger, one, other, count=count)
+        self.k.on("Min", gap, one, other, count=count)
+        self.k.on("Maxs", to, larger, _LOWEST, count=count)
+        self.k.on("Sub", gap, gap, to, count=count)
+        self.k.on("Exp", gap, gap, count=count)
+        self.k.on("Adds", gap, gap, _ONE, count=count)
+        self.k.on("Ln", gap, gap, count=count)
+        self.k.on("Add", to, larger, gap, count=count)

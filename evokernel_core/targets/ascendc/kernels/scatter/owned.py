@@ -11,28 +11,24 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attrs import evolve
-
 from evokernel_core.compiler.ops import LAST
 from evokernel_core.compiler.problems.scatter import Put
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, LANES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as
+from evokernel_core.targets.ascendc.ir.builder import Builder, as_float, at, read_as
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
     Constant,
     CoreCount,
     Expr,
-    Index,
     Int,
     Param,
     Size,
     State,
     ceil_div,
-    expr,
     least,
     round_up,
 )
@@ -43,7 +39,6 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Fields,
     Kernel,
     Number,
-    Operand,
     Slice,
     Tensor,
     Told,
@@ -165,7 +160,7 @@ class _Owned:
 
     def kernel(self) -> Kernel:
         k, problem = self._k, self._problem
-        self._on("CreateVecIndex", self._numbers, _float(0), count=self._chunk)
+        self._k.on("CreateVecIndex", self._numbers, as_float(0), count=self._chunk)
         self.prepare()
         with k.cores("unit", self._units) as unit:
             begin = k.let("begin", unit % self._segments * self._segment, U64)
@@ -209,47 +204,43 @@ class _Owned:
 
     # -- on the vector unit ---------------------------------------------------------------------
 
-    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index) -> None:
-        """An instruction on so many elements."""
-        self._k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))
-
     def _find_places(self, count: Expr) -> None:
         """The place of each entry. An index outside of its dimension means the nearest element, so that no
         other memory is written."""
         k = self._k
         with k.when(count % LANES, "!=", 0):  # whole repeats are compared: no place for what is behind
-            self._on("Duplicate", self._places, _float(-1), count=self._chunk)
+            self._k.on("Duplicate", self._places, as_float(-1), count=self._chunk)
         for number, ((_, given), size) in enumerate(zip(self._indices, self._counted, strict=True)):
             index = self._near if number else self._places
             mode = "RINT" if given.item_bytes == 8 else "NONE"
-            self._on("Cast", index, given, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
+            self._k.on("Cast", index, given, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
             if self._problem.wraps:
                 self._wrap(index, size, count)
-            self._on("Maxs", index, index, _float(0), count=count)
-            self._on("Mins", index, index, _float(size - 1), count=count)
+            self._k.on("Maxs", index, index, as_float(0), count=count)
+            self._k.on("Mins", index, index, as_float(size - 1), count=count)
             if number:
-                self._on("Muls", self._places, self._places, _float(size), count=count)
-                self._on("Add", self._places, self._places, index, count=count)
+                self._k.on("Muls", self._places, self._places, as_float(size), count=count)
+                self._k.on("Add", self._places, self._places, index, count=count)
 
     def _wrap(self, index: Slice, size: Expr, count: Expr) -> None:
         """Negative ones count from the end."""
         behind = read_as("float", self._own_places)
-        self._on("Mins", behind, index, _float(0), count=count)
-        self._on("Maxs", behind, behind, _float(-1), count=count)  # -1 of negative ones, which are whole
-        self._on("Muls", behind, behind, _float(Int(0) - size), count=count)
-        self._on("Add", index, index, behind, count=count)
+        self._k.on("Mins", behind, index, as_float(0), count=count)
+        self._k.on("Maxs", behind, behind, as_float(-1), count=count)  # -1 of negative ones, which are whole
+        self._k.on("Muls", behind, behind, as_float(Int(0) - size), count=count)
+        self._k.on("Add", index, index, behind, count=count)
 
     def _find_own(self, count: Expr) -> None:
         """How many entries of a chunk go to this core's range; their places in it and their numbers in
         order."""
         lanes = self._k.let("lanes", round_up(count, LANES))
-        self._on("Adds", self._places, self._places, _float(Int(0) - self._lowest), count=lanes)
-        self._on("Maxs", self._near, self._places, _float(0), count=lanes)
-        self._on("Mins", self._near, self._near, _float(self._owned - 1), count=lanes)
-        self._on("Compare", self._mask, self._places, self._near, Enumerator("CMPMODE::EQ"), count=lanes)
+        self._k.on("Adds", self._places, self._places, as_float(Int(0) - self._lowest), count=lanes)
+        self._k.on("Maxs", self._near, self._places, as_float(0), count=lanes)
+        self._k.on("Mins", self._near, self._near, as_float(self._owned - 1), count=lanes)
+        self._k.on("Compare", self._mask, self._places, self._near, Enumerator("CMPMODE::EQ"), count=lanes)
         for source, to in ((self._places, self._own_places), (self._numbers, self._own_numbers)):
             self._keep_own(source, count, lanes)
-            self._on("Cast", to, self._near, Enumerator("RoundMode::CAST_RINT"), count=lanes)
+            self._k.cast(to, self._near, "RINT", lanes)
 
     def _keep_own(self, source: Slice, count: Expr, lanes: Expr) -> None:
         """Of the entries of a chunk those of the range, one behind the other."""
@@ -264,13 +255,13 @@ class _Owned:
 
     def _place_of(self, number: Expr) -> Expr:
         """The place in the range of an own entry."""
-        return self._k.get("place", _behind(self._own_places, number), 0, "int32_t")
+        return self._k.get("place", self._own_places.behind(number), 0, "int32_t")
 
     def _load_own(self, entry: Expr, start: Expr, runs: Expr) -> None:
         """The runs of own entries side by side."""
         k = self._k
         with k.loop("number", runs, one_load=True) as number:
-            own = k.get("ownNumber", _behind(self._own_numbers, start + number), number, "int32_t")
+            own = k.get("ownNumber", self._own_numbers.behind(start + number), number, "int32_t")
             self._load(number, self._values, self._from + (entry + own) * self._run, Int(1))
 
     def _load(self, row: Expr, tensor: Tensor, offset: Expr, runs: Expr) -> None:
@@ -299,13 +290,13 @@ Every place then takes one run: that of its last entry, or of the source where i
 
     def begin(self) -> None:
         none = Converted(Int(-1), "int32_t")
-        self._on("Duplicate", self._chosen, none, count=self._chosen.elements)
+        self._k.on("Duplicate", self._chosen, none, count=self._chosen.elements)
 
     def take_in(self, entry: Expr) -> None:
         k = self._k
         with k.loop("number", self._own) as number:
             place = self._place_of(number)
-            own = k.get("ownNumber", _behind(self._own_numbers, number), number, "int32_t")
+            own = k.get("ownNumber", self._own_numbers.behind(number), number, "int32_t")
             k.put(at(self._chosen, place), k.let("chosenEntry", entry + own, "int32_t"))
 
     def end(self) -> None:
@@ -346,7 +337,7 @@ It copies or clears the range, to which those entries are then sent, in their or
 
     def prepare(self) -> None:
         if self._neutral is not None:
-            self._on("Duplicate", self._clear, self._neutral, count=self._most)
+            self._k.on("Duplicate", self._clear, self._neutral, count=self._most)
 
     def begin(self) -> None:
         k = self._k
@@ -386,12 +377,12 @@ The runs of the range stay in the unified buffer, where those of the entries are
     def begin(self) -> None:
         k = self._k
         if self._neutral is not None:
-            self._on("Duplicate", self._sums, self._neutral, count=self._owned * self._pitch)
+            self._k.on("Duplicate", self._sums, self._neutral, count=self._owned * self._pitch)
             return
         with k.pieces("first", (0, self._owned), self._high) as (first, runs):
             self._load(Int(0), self._source, self._at + first * self._run, runs)
             one, sums = Converted(Int(1), self._ctype), at(self._sums, first * self._pitch)
-            self._on("Muls", sums, self._tile, one, count=runs * self._pitch)
+            self._k.on("Muls", sums, self._tile, one, count=runs * self._pitch)
 
     def take_in(self, entry: Expr) -> None:
         k, key = self._k, ATOMICS[self._problem.kind]
@@ -399,18 +390,10 @@ The runs of the range stay in the unified buffer, where those of the entries are
             self._load_own(entry, start, runs)
             with k.loop("added", runs) as row:
                 sums = at(self._sums, self._place_of(start + row) * self._pitch)
-                self._on(key, sums, sums, at(self._tile, row * self._pitch), count=self._elements)
+                self._k.on(key, sums, sums, at(self._tile, row * self._pitch), count=self._elements)
 
     def end(self) -> None:
         self._store_range(Int(0), self._owned, self._sums)
-
-
-def _behind(slice_: Slice, count: Expr) -> Slice:
-    return evolve(slice_, offset=slice_.offset + count)
-
-
-def _float(value: Index) -> Converted:
-    return Converted(expr(value), "float")
 
 
 def cost_us(problem: Put, schedule: ScatterSchedule, sizes: Sizes, chip: Chip) -> float:

@@ -16,7 +16,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, whole
+from evokernel_core.targets.ascendc.ir.builder import Builder, Place, as_float, at, read_as, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
@@ -26,14 +26,12 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Constant,
     CoreCount,
     Expr,
-    Index,
     Int,
     Param,
     Size,
     State,
     Var,
     ceil_div,
-    expr,
     greatest,
     least,
     round_up,
@@ -45,7 +43,6 @@ from evokernel_core.targets.ascendc.ir.nodes import (
     Enumerator,
     Kernel,
     Number,
-    Operand,
     Ratio,
     Runs,
     Slice,
@@ -59,7 +56,6 @@ from evokernel_core.targets.ascendc.kernels.merging import (
     RUN,
     WAYS,
     Merging,
-    behind,
     keep,
     lengths_of,
     levels_of,
@@ -245,7 +241,7 @@ class _Sorted:
             place = k.let("place", to * self._size + begin, U64)
             if problem.parts:
                 neutral = Converted(Number("NEUTRAL", NEUTRAL[problem.kind], "changes nothing"), self._ctype)
-                self._on("Duplicate", self._elements, neutral, count=self._tile)
+                self._k.on("Duplicate", self._elements, neutral, count=self._tile)
             else:
                 k.load(self._elements, self._source, place, elements)
             if problem.parts:
@@ -253,7 +249,7 @@ class _Sorted:
                     self._copy(self._result, self._elements, elements)
             none = Converted(Int(0), RAW[self._width])
             values = read_as(RAW[self._width], at(self._elements, self._tile))
-            self._on("Duplicate", values, none, count=self._most_held)  # none is held
+            self._k.on("Duplicate", values, none, count=self._most_held)  # none is held
             k.assign(self._held, 0)
             with k.pieces("entry", (first, end), self._chunk) as (entry, entries):
                 self._take_in(outer, entry, k.let("count", rows * entries), (begin, length))
@@ -281,26 +277,22 @@ class _Sorted:
         rows = k.let("rows", least(k.let("rowsLeft", self._outer - outer, U64), self._high))
         return outer, rows, Int(0), self._count, outer
 
-    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Index, former: str = "") -> None:
-        """An instruction on so many elements."""
-        self._k.call(key, to, *operands, expr(count), repeats=ceil_div(expr(count), LANES), former=former)
-
     def _copy(self, to: Buffer, source: Buffer, count: Expr) -> None:
-        self._on("DataCopyLocal", to, source, count=round_up(count, _ALIGNED))
+        self._k.on("DataCopyLocal", to, source, count=round_up(count, _ALIGNED))
 
     def _make_patterns(self) -> None:
         k, room = self._k, self._most + _REPEAT
         zero = Converted(Int(0), "int32_t")
-        self._on("CreateVecIndex", self._numbers, Converted(self._tile, "int32_t"), count=self._most_held)
-        self._on("Duplicate", self._merged, _float(0), count=PAIR * room)  # whole repeats are compared
-        self._on("Duplicate", self._keys, _float(0), count=room)
-        self._on("CreateVecIndex", self._places, zero, count=self._tile)
-        self._on("CreateVecIndex", self._keys, _float(0), count=self._tile)
-        self._on("Muls", self._keys, self._keys, _float(-1), count=self._tile)
+        self._k.on("CreateVecIndex", self._numbers, Converted(self._tile, "int32_t"), count=self._most_held)
+        self._k.on("Duplicate", self._merged, as_float(0), count=PAIR * room)  # whole repeats are compared
+        self._k.on("Duplicate", self._keys, as_float(0), count=room)
+        self._k.on("CreateVecIndex", self._places, zero, count=self._tile)
+        self._k.on("CreateVecIndex", self._keys, as_float(0), count=self._tile)
+        self._k.on("Muls", self._keys, self._keys, as_float(-1), count=self._tile)
         taken = read_as("uint32_t", self._places)
         k.call("Sort32", self._tile_pairs, self._keys, taken, self._tile // RUN, repeats=self._tile // LANES)
         clear = Converted(Int(0), RAW[self._width])
-        self._on("Duplicate", read_as(RAW[self._width], self._elements), clear, count=self._tile)
+        self._k.on("Duplicate", read_as(RAW[self._width], self._elements), clear, count=self._tile)
         if self._several:
             with k.when(self._high, ">", 1):
                 self._find_rows()
@@ -309,20 +301,20 @@ class _Sorted:
     def _find_rows(self) -> None:
         """Which row an entry is of: halves keep what is exact away from rounding."""
         keys, starts = self._chunk_keys, self._row_starts
-        self._on("CreateVecIndex", keys, Ratio(Int(1), Int(2)), count=self._chunk)
-        self._on("Muls", keys, keys, Ratio(Int(1), self._count), count=self._chunk)
-        self._on("Cast", starts, keys, Enumerator("RoundMode::CAST_FLOOR"), count=self._chunk)
-        self._on("Muls", starts, starts, _float(self._size), count=self._chunk)
+        self._k.on("CreateVecIndex", keys, Ratio(Int(1), Int(2)), count=self._chunk)
+        self._k.on("Muls", keys, keys, Ratio(Int(1), self._count), count=self._chunk)
+        self._k.cast(starts, keys, "FLOOR", self._chunk)
+        self._k.on("Muls", starts, starts, as_float(self._size), count=self._chunk)
 
     def _make_shifts(self) -> None:
         """Patterns that leave out the first element, and those that leave out two and four."""
         k, every = self._k, (1 << 32) - 1
         number = Converted(Constant("ALL_BITS", every), U32)
-        self._on("Duplicate", self._shifts, number, count=self._words * self._patterns)
+        self._k.on("Duplicate", self._shifts, number, count=self._words * self._patterns)
         first = k.lanes("first", Int(1))
         for place in range(self._patterns):
             bits = Converted(Constant(f"SHIFT{1 << place}", every - ((1 << (1 << place)) - 1)), U32)
-            k.call("Duplicate", behind(self._shifts, self._words * place), bits, first, 1, 1, 8, repeats=1)
+            k.call("Duplicate", self._shifts.behind(self._words * place), bits, first, 1, 1, 8, repeats=1)
 
     # -- entries --------------------------------------------------------------------------------
 
@@ -333,8 +325,8 @@ class _Sorted:
         k.load(self._index, self._indices, entry if problem.shared else given, count)
         k.load(self._value, self._values, given, count)
         with k.when(self._held, "==", 0):  # keys that no place has, each another one
-            self._on("Cast", self._held_keys, self._numbers, _mode("NONE"), count=self._most_held)
-            self._on("Muls", self._held_keys, self._held_keys, _float(-1), count=self._most_held)
+            self._k.cast(self._held_keys, self._numbers, "NONE", self._most_held)
+            self._k.on("Muls", self._held_keys, self._held_keys, as_float(-1), count=self._most_held)
         with k.section("Hold", "The entries of a chunk that have a place in the tile."):
             lanes = k.let("lanes", round_up(count, LANES))
             self._find_keys(count, lanes, *own)
@@ -343,7 +335,7 @@ class _Sorted:
             values = at(self._elements, self._tile + self._held)
             keep(k, values, self._value, read_as(bits, mask), lanes)
             told = Told(self._kept, likely)
-            keep(k, behind(self._held_keys, self._held), self._chunk_keys, mask, lanes, told)
+            keep(k, self._held_keys.behind(self._held), self._chunk_keys, mask, lanes, told)
         k.get("known", values, 0, self._ctype)  # waits until the vector unit has said how many there are
         k.assign(self._held, self._held + round_up(self._kept, _ALIGNED))
 
@@ -352,22 +344,22 @@ class _Sorted:
         outside of its dimension puts its element nowhere."""
         k, keys, clamped, bits = self._k, self._chunk_keys, self._clamped, read_as("uint8_t", self._mask)
         with k.when(count, "!=", lanes):  # whole repeats are compared: no place for what is behind
-            self._on("Duplicate", keys, _float(1), count=self._chunk)
+            self._k.on("Duplicate", keys, as_float(1), count=self._chunk)
         mode = "RINT" if self._indices.item_bytes == 8 else "NONE"
-        self._on("Cast", keys, self._index, _mode(mode), count=count)
+        self._k.on("Cast", keys, self._index, _mode(mode), count=count)
         if self._problem.wraps:  # negative ones count from the end
             less = Enumerator("CMPMODE::LT")
-            self._on("Compares", bits, keys, _float(0), less, count=lanes, former="CompareScalar")
-            self._on("Adds", clamped, keys, _float(self._size), count=count)
-            self._on("Select", keys, bits, clamped, keys, _TENSORS, count=count)
-        self._on("Muls", keys, keys, _float(-1), count=count)
-        self._on("Adds", keys, keys, _float(begin), count=count)
-        self._on("Mins", clamped, keys, _float(0), count=lanes)
-        self._on("Maxs", clamped, clamped, Difference(Int(1), length), count=lanes)
-        self._on("Compare", bits, keys, clamped, Enumerator("CMPMODE::EQ"), count=lanes)
+            self._k.on("Compares", bits, keys, as_float(0), less, count=lanes, former="CompareScalar")
+            self._k.on("Adds", clamped, keys, as_float(self._size), count=count)
+            self._k.on("Select", keys, bits, clamped, keys, _TENSORS, count=count)
+        self._k.on("Muls", keys, keys, as_float(-1), count=count)
+        self._k.on("Adds", keys, keys, as_float(begin), count=count)
+        self._k.on("Mins", clamped, keys, as_float(0), count=lanes)
+        self._k.on("Maxs", clamped, clamped, Difference(Int(1), length), count=lanes)
+        self._k.on("Compare", bits, keys, clamped, Enumerator("CMPMODE::EQ"), count=lanes)
         if self._several:
             with k.when(self._high, ">", 1):
-                self._on("Sub", keys, keys, self._row_starts, count=count)
+                self._k.on("Sub", keys, keys, self._row_starts, count=count)
 
     # -- what is put ----------------------------------------------------------------------------
 
@@ -389,7 +381,7 @@ class _Sorted:
         sums = read_as(self._ctype, self._merged)
         with k.section("SumPlaces", "The first of each place gets the sum of all: of two, four and so on."):
             offsets = read_as("int32_t", self._moved)
-            self._on("Muls", offsets, self._places, Converted(Int(self._width), "int32_t"), count=all_pairs)
+            self._k.on("Muls", offsets, self._places, Converted(Int(self._width), "int32_t"), count=all_pairs)
             self._gather(sums, offsets, all_pairs)
             self._sum_places(sums, all_pairs)
         with k.section("TakeFirst", "The tile's own element is the first of its place, where the sum is."):
@@ -400,16 +392,16 @@ class _Sorted:
         k.call("Sort32", self._runs, self._held_keys, taken, entries // RUN, repeats=ceil_div(entries, LANES))
         Merging(k, self._work, self._half, Int(1), entries).merge(levels)
         with k.when(levels % 2, "!=", 0):  # they lie where all is merged
-            self._on("DataCopyLocal", self._runs, self._merged, count=entries * PAIR)
+            self._k.on("DataCopyLocal", self._runs, self._merged, count=entries * PAIR)
         run = k.let("heldRun", RUN << levels * 2)
         lengths, starts = lengths_of(entries, run, WAYS.value - 1)
-        slices = (whole(self._tile_pairs), *(behind(self._runs, start) for start in starts))
+        slices = (whole(self._tile_pairs), *(self._runs.behind(start) for start in starts))
         runs = Runs(slices, (own, *lengths), ceil_div(entries, run) + 1)
         merge(k, self._merged, runs, own + entries)
 
     def _shift(self, source: Place, distance: Expr, count: Expr) -> None:
         """What lies so many elements further, a few, beside each element."""
-        pattern = behind(self._shifts, distance // 2 * self._words)
+        pattern = self._shifts.behind(distance // 2 * self._words)
         keep(self._k, self._moved, source, pattern, count)
 
     def _gather(self, to: Place, offsets: Slice, count: Expr) -> None:
@@ -420,9 +412,9 @@ class _Sorted:
         chosen, bits = read_as("int32_t", self._merged), read_as("uint8_t", self._mask)
         self._shift(self._keys, Int(1), count)
         differ = Enumerator("CMPMODE::NE")
-        self._on("Compare", bits, self._keys, self._moved, differ, count=round_up(count, LANES))
+        self._k.on("Compare", bits, self._keys, self._moved, differ, count=round_up(count, LANES))
         keep(self._k, chosen, self._places, self._mask, count)
-        self._on("Muls", chosen, chosen, Converted(Int(self._width), "int32_t"), count=own)
+        self._k.on("Muls", chosen, chosen, Converted(Int(self._width), "int32_t"), count=own)
         self._gather(self._result, chosen, own)
 
     def _sum_places(self, sums: Slice, count: Expr) -> None:
@@ -433,9 +425,9 @@ class _Sorted:
             equal, lanes = Enumerator("CMPMODE::EQ"), round_up(left, LANES)
             with k.when(distance, "<", _BLOCK):
                 self._shift(self._keys, distance, count)
-                self._on("Compare", bits, self._keys, self._moved, equal, count=lanes)
+                self._k.on("Compare", bits, self._keys, self._moved, equal, count=lanes)
             with k.otherwise():
-                self._on("Compare", bits, self._keys, behind(self._keys, distance), equal, count=lanes)
+                self._k.on("Compare", bits, self._keys, self._keys.behind(distance), equal, count=lanes)
             keep(k, self._moved, self._keys, self._mask, left, Told(self._same, Int(1)))
             k.get("counted", at(self._mask, 0), 0, U32)
             with k.when(self._same, "==", 0):
@@ -449,23 +441,21 @@ class _Sorted:
         numbers = read_as("float", sums)
         with k.when(self._distance, "<", _BLOCK):
             self._shift(numbers, self._distance, count)
-            self._on("Select", moved, bits, moved, _float(0), _SCALAR, count=left)
+            self._k.on("Select", moved, bits, moved, as_float(0), _SCALAR, count=left)
         with k.otherwise():
-            further = behind(numbers, self._distance)
-            self._on("Select", moved, bits, further, _float(0), _SCALAR, count=left)
-        self._on("Add", sums, sums, read_as(self._ctype, moved), count=left)
+            further = numbers.behind(self._distance)
+            self._k.on("Select", moved, bits, further, as_float(0), _SCALAR, count=left)
+        self._k.on("Add", sums, sums, read_as(self._ctype, moved), count=left)
 
     def _take_first(self, sums: Slice, count: Expr) -> None:
         bits, lanes = read_as("uint8_t", self._mask), round_up(count, LANES)
-        self._on("Duplicate", behind(self._moved, count // LANES * LANES), _float(0), count=_REPEAT)
-        self._on("Cast", self._moved, self._places, _mode("NONE"), count=count)
+        self._k.on("Duplicate", self._moved.behind(count // LANES * LANES), as_float(0), count=_REPEAT)
+        self._k.cast(self._moved, self._places, "NONE", count)
         less = Enumerator("CMPMODE::LT")
-        self._on("Compares", bits, self._moved, _float(self._tile), less, count=lanes, former="CompareScalar")
+        self._k.on(
+            "Compares", bits, self._moved, as_float(self._tile), less, count=lanes, former="CompareScalar"
+        )
         keep(self._k, self._result, sums, self._mask, count)
-
-
-def _float(value: Index) -> Converted:
-    return Converted(expr(value), "float")
 
 
 def _mode(name: str) -> Enumerator:

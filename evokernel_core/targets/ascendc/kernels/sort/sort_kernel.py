@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from evokernel_core.compiler.problems.sort import RESULTS, Sort
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import LANES
-from evokernel_core.targets.ascendc.ir.builder import Builder, Place, at, read_as, whole
+from evokernel_core.targets.ascendc.ir.builder import Builder, at, read_as, whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
@@ -46,7 +46,6 @@ from evokernel_core.targets.ascendc.kernels.merging import (
     RUN,
     WAYS,
     Merging,
-    behind,
     levels_of,
     merge,
     pick,
@@ -180,10 +179,6 @@ class _Sorting:
                     k.let("piece", turn % self._pieces, U64),
                 )
 
-    def _on(self, key: str, to: Place, *operands: Operand | Buffer, count: Expr, former: str = "") -> None:
-        """An instruction on so many elements."""
-        self._k.call(key, to, *operands, count, repeats=ceil_div(count, LANES), former=former)
-
     # -- a tile ---------------------------------------------------------------------------------
 
     def _number_places(self) -> None:
@@ -192,7 +187,7 @@ class _Sorting:
                 self._count_from(line * self._slot, Int(0), self._slot)
 
     def _count_from(self, place: Expr, first: Expr, count: Expr) -> None:
-        self._on("CreateVecIndex", at(self._places, place), Converted(first, "int32_t"), count=count)
+        self._k.on("CreateVecIndex", at(self._places, place), Converted(first, "int32_t"), count=count)
 
     def _sort(self, row: Expr, column: Expr, rows: Expr, width: Expr, pitch: Expr, levels: Expr) -> None:
         """Leaves the sorted pairs of each row in a half of ``pairs``."""
@@ -212,7 +207,7 @@ class _Sorting:
             places = whole(self._places)
             if self._ascending or self._long:
                 places = read_as("int32_t", spare)
-                self._on("Adds", places, self._places, Converted(first, "int32_t"), count=count)
+                self._k.on("Adds", places, self._places, Converted(first, "int32_t"), count=count)
             if self._ascending:
                 self._turn_signs(scores, places, count)
             repeats = count // RUN
@@ -223,7 +218,7 @@ class _Sorting:
     def _widen(self, to: Buffer, source: Buffer, rows: Expr, width: Expr, pitch: Expr) -> None:
         k, mode = self._k, Enumerator("RoundMode::CAST_NONE")
         with k.loop("line", rows) as line:
-            self._on("Cast", at(to, line * pitch), at(source, line * pitch), mode, count=width)
+            self._k.on("Cast", at(to, line * pitch), at(source, line * pitch), mode, count=width)
 
     def _fill(self, rows: Expr, width: Expr, pitch: Expr) -> None:
         """What lies behind the columns of a row is less than they are, or behind its equals."""
@@ -245,14 +240,14 @@ class _Sorting:
         k, bit = self._k, Converted(Int(1) << _NAN, "int32_t")
         marked, mask = at(self._places, self._tile), self._mask
         lanes = k.let("lanes", round_up(count, LANES))
-        self._on("Adds", marked, places, bit, count=count)
+        self._k.on("Adds", marked, places, bit, count=count)
         with k.when(count, "!=", lanes):  # whole repeats are compared
-            self._on("Duplicate", behind(scores, count), _ZERO, count=lanes - count)
-        self._on("Compare", mask, scores, scores, Enumerator("CMPMODE::EQ"), count=lanes)
-        self._on("Muls", scores, scores, _OPPOSITE, count=count)
-        self._on("Select", scores, mask, scores, _LEAST, _SCALAR, count=count)
+            self._k.on("Duplicate", scores.behind(count), _ZERO, count=lanes - count)
+        self._k.on("Compare", mask, scores, scores, Enumerator("CMPMODE::EQ"), count=lanes)
+        self._k.on("Muls", scores, scores, _OPPOSITE, count=count)
+        self._k.on("Select", scores, mask, scores, _LEAST, _SCALAR, count=count)
         numbers = at(self._pairs, self._half)
-        self._on("Select", numbers, mask, numbers, read_as("float", marked), _TENSORS, count=count)
+        self._k.on("Select", numbers, mask, numbers, read_as("float", marked), _TENSORS, count=count)
 
     # -- what becomes of it ---------------------------------------------------------------------
 
@@ -274,7 +269,7 @@ class _Sorting:
         """The best of a row that tiles cut: each sorted tile is merged with the best so far."""
         k, room = self._k, PAIR * self._best * 2
         with k.when(piece, "==", 0):
-            self._on("DataCopyLocal", self._kept, tile, count=self._best * PAIR)
+            self._k.on("DataCopyLocal", self._kept, tile, count=self._best * PAIR)
         with k.otherwise():
             taken = least(pitch, self._best)
             best, better = (at(self._kept, (piece + turn) % 2 * room) for turn in (1, 0))
@@ -287,7 +282,7 @@ class _Sorting:
     def _keep_run(self, target: Expr, piece: Expr, pitch: Expr, tile: Slice) -> None:
         """Sorted tiles of a row become runs in the workspace, and four runs become one until one is left."""
         k = self._k
-        self._on("DataCopyLocal", self._merged, tile, count=pitch * PAIR)
+        self._k.on("DataCopyLocal", self._merged, tile, count=pitch * PAIR)
         k.store(self._scratch, piece * self._half, self._merged, pitch * PAIR)
         with k.when(piece, "==", self._pieces - 1):
             k.fence("ALL")
@@ -319,10 +314,10 @@ class _Sorting:
             if self._ascending:
                 self._restore(numbers if values is not None else None, places, count)
             if values is not None and numbers is not values:
-                self._on("Cast", values, numbers, Enumerator("RoundMode::CAST_RINT"), count=count)
+                self._k.cast(values, numbers, "RINT", count)
             if "indices" in self._made:
                 mode = Enumerator("RoundMode::CAST_NONE")
-                self._on("Cast", self._made["indices"], problem, mode, count=count)
+                self._k.on("Cast", self._made["indices"], problem, mode, count=count)
         for name, tensor in self._outputs.items():
             k.store(tensor, target, self._made[name], keep, rows=rows, apart=keep, pitch=kept)
 
@@ -339,26 +334,26 @@ class _Sorting:
             with k.when(kept, "==", RUN):
                 pick(k, to, tile, half, rows, pitch * PAIR // _BLOCK)
             with k.otherwise(), k.loop("line", rows) as line:
-                source = behind(tile, line * pitch * PAIR)
-                pick(k, behind(to, line * kept), source, half, kept // RUN, _BLOCK)
+                source = tile.behind(line * pitch * PAIR)
+                pick(k, to.behind(line * kept), source, half, kept // RUN, _BLOCK)
 
     def _restore(self, numbers: Buffer | None, places: Slice, count: Expr) -> None:
         """Numbers with their own sign, and NaN where the place says so."""
         k, problem = self._k, read_as("int32_t", places)
-        marked = behind(places, self._tile)
+        marked = places.behind(self._tile)
         marks, other = read_as("int32_t", marked), at(self._places, self._tile)
-        self._on("ShiftRight", marks, problem, Converted(_NAN, "int32_t"), count=count)
-        self._on("Muls", other, marks, Converted(Int(1) << _NAN, "int32_t"), count=count)
-        self._on("Sub", problem, problem, other, count=count)
+        self._k.on("ShiftRight", marks, problem, Converted(_NAN, "int32_t"), count=count)
+        self._k.on("Muls", other, marks, Converted(Int(1) << _NAN, "int32_t"), count=count)
+        self._k.on("Sub", problem, problem, other, count=count)
         if numbers is None:
             return
         lanes = k.let("lanes", round_up(count, LANES))
-        self._on("Muls", numbers, numbers, _OPPOSITE, count=count)
-        self._on("Cast", marked, marks, Enumerator("RoundMode::CAST_NONE"), count=count)
+        self._k.on("Muls", numbers, numbers, _OPPOSITE, count=count)
+        self._k.cast(marked, marks, "NONE", count)
         equal = (_ZERO, Enumerator("CMPMODE::EQ"))
-        self._on("Compares", self._mask, marked, *equal, count=lanes, former="CompareScalar")
-        self._on("Sub", marked, numbers, numbers, count=count)  # of infinities this is NaN
-        self._on("Select", numbers, self._mask, numbers, marked, _TENSORS, count=count)
+        self._k.on("Compares", self._mask, marked, *equal, count=lanes, former="CompareScalar")
+        self._k.on("Sub", marked, numbers, numbers, count=count)  # of infinities this is NaN
+        self._k.on("Select", numbers, self._mask, numbers, marked, _TENSORS, count=count)
 
     # -- in the workspace -----------------------------------------------------------------------
 
@@ -445,7 +440,7 @@ class _Merging:
         k, around = self._k, self._around
         count = k.let("restCount", least(self._end[0] - self._next[0], around._half))
         k.load(around._merging, around._scratch, self._source + self._next[0], count)
-        around._on("DataCopyLocal", around._merged, around._merging, count=round_up(count, _BLOCK))
+        around._k.on("DataCopyLocal", around._merged, around._merging, count=round_up(count, _BLOCK))
         k.store(around._scratch, self._to + self._written, around._merged, count)
         k.assign(self._next[0], self._next[0] + count)
         k.assign(self._written, self._written + count)

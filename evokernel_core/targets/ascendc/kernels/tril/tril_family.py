@@ -6,11 +6,10 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from evokernel_core.compiler.problems.reading import input_below, only_node
-from evokernel_core.compiler.shapes.sizes import Extent, extent, product
+from evokernel_core.compiler.problems.products import TRIANGLES
+from evokernel_core.compiler.problems.tril import TriangleOfMatrices, read_triangle
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Reuse, Split
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import literal
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -22,22 +21,7 @@ from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily, o
 from evokernel_core.targets.ascendc.kernels.layout.copy import CopySchedule, starts
 from evokernel_core.targets.ascendc.kernels.rendering import RAW, parameter
 
-OPS = frozenset({"aten.triu.default", "aten.tril.default"})
 _FILL_BYTES = 16384
-
-
-@frozen
-class Triangle:
-    """``matrices`` of ``height`` rows and ``columns``, of which row 0 keeps (``upper``) or loses what lies
-    from column ``first`` on."""
-
-    source: str
-    upper: bool
-    first: int
-    matrices: Extent
-    height: Extent
-    columns: Extent
-    width: int
 
 
 @frozen
@@ -47,25 +31,19 @@ class TrilSchedule(CopySchedule):
     family: ClassVar[str] = "triangle"
 
 
-def read_triangle(task: KernelTask) -> Triangle:
-    """The one triangle of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, OPS, Sentence("The kernel is more than one triangle of matrices."))
-    source = input_below(task.graph, next(iter(node.operands())), Sentence("a triangle of matrices"))
-    spec = node.outputs[0]
-    width = ITEM_SIZE[spec.dtype]
-    if width > 4:
-        raise PlanError("A triangle of {dtype} is not covered.", dtype=spec.dtype)
-    shift = literal(node.args[1]) if len(node.args) > 1 else literal(dict(node.kwargs).get("diagonal", 0))
-    upper = node.op == "aten.triu.default"
-    sizes = tuple(map(extent, spec.shape))
-    return Triangle(source, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)
+def _read(task: KernelTask) -> TriangleOfMatrices:
+    problem = read_triangle(task)
+    if ITEM_SIZE[problem.dtype] > 4:
+        raise PlanError("A triangle of {dtype} is not covered.", dtype=problem.dtype)
+    return problem
 
 
-def build(problem: Triangle, schedule: TrilSchedule) -> Kernel:
+def build(problem: TriangleOfMatrices, schedule: TrilSchedule) -> Kernel:
     """The kernel of a schedule. What lies beside the triangle is not read, so that it may be anything."""
-    width, ctype = problem.width, RAW[problem.width]
+    width, upper = ITEM_SIZE[problem.dtype], problem.triangle.upper
+    ctype, first = RAW[width], problem.triangle.diagonal + (not upper)
     tile, fill = Constant("TILE", schedule.tile_bytes // width), Constant("FILL", _FILL_BYTES // width)
-    which = "upper" if problem.upper else "lower"
+    which = "upper" if upper else "lower"
     k = Builder(f"Keeps the {which} triangle of matrices; the rest becomes zero and is never read.")
     source = k.input("source", parameter(problem.source), ctype, width)
     result = k.output("result", "output", ctype, width)
@@ -80,9 +58,9 @@ def build(problem: Triangle, schedule: TrilSchedule) -> Kernel:
     k.call("Duplicate", halves, Converted(Int(0), "uint16_t"), _FILL_BYTES // 2, repeats=_FILL_BYTES // 256)
     with k.cores("row", rows) as row:
         start = k.let("start", row * columns, U64)
-        second = k.let("second", _second(row % height, problem.first), U64)
+        second = k.let("second", _second(row % height, first), U64)
         border = k.let("border", least(second, columns), U64)
-        kept, lost = ((border, columns), (0, border)) if problem.upper else ((0, border), (border, columns))
+        kept, lost = ((border, columns), (0, border)) if upper else ((0, border), (border, columns))
         with k.pieces("column", kept, tile) as (column, count):
             k.load(run, source, start + column, count)
             k.store(result, start + column, run, count)
@@ -100,8 +78,8 @@ def _second(row: Expr, first: int) -> Expr:
 FAMILY = SearchingFamily(
     variant=variant_of(build),
     name="triangle",
-    ops=dict.fromkeys(sorted(OPS), "kernel"),
-    read=on_any_chip(read_triangle),
+    ops=dict.fromkeys(sorted(TRIANGLES), "kernel"),
+    read=on_any_chip(_read),
     schedule_of=TrilSchedule.of,
     starts=among(TrilSchedule(start.tile_bytes, start.buffers) for start in starts()),
     notes=always(

@@ -7,20 +7,15 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.problems.products import (
     PRODUCTS,
     TRIANGLES,
-    WHOLE_PRODUCTS,
     Product,
     product_node,
-    product_of,
-    read_product,
+    read_chain,
 )
 from evokernel_core.compiler.problems.strided import FRONTS
 from evokernel_core.compiler.shapes.views import PERMUTATIONS
-from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.epilogue import Epilogue, read_epilogue
@@ -43,16 +38,7 @@ class Matmul:
 
 def read_matmul(task: KernelTask, gpu: Gpu) -> Matmul:
     """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
-    node = product_node(task)
-    try:
-        return Matmul(read_product(task), None)
-    except PlanError:
-        more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
-        if node.op not in WHOLE_PRODUCTS or not more:
-            raise
-    shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:], gpu)
-    return Matmul(product_of(task, node), epilogue)
+    return Matmul(*read_chain(task, lambda ref, rows, columns: read_epilogue(task, ref, rows, columns, gpu)))
 
 
 def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:

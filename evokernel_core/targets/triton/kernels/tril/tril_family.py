@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from evokernel_core.compiler.problems.products import TRIANGLES, Triangle
-from evokernel_core.compiler.problems.reading import input_below, only_node
-from evokernel_core.compiler.shapes.sizes import Extent, extent, product
+from evokernel_core.compiler.problems.products import TRIANGLES
+from evokernel_core.compiler.problems.tril import TriangleOfMatrices, read_triangle
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
-from evokernel_core.domain.graph import literal
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -27,30 +25,6 @@ class TrilSchedule(TileSchedule):
     """``lines`` x ``columns`` elements of a program."""
 
 
-@frozen
-class TriangleOfMatrices:
-    """``rows`` of all matrices, each of ``height`` rows and ``columns``."""
-
-    source: str
-    triangle: Triangle
-    rows: Extent
-    height: Extent
-    columns: Extent
-    width: int
-
-
-def _read(task: KernelTask) -> TriangleOfMatrices:
-    node = only_node(task, TRIANGLES, Sentence("The kernel is more than one triangle of matrices."))
-    source = input_below(task.graph, next(iter(node.operands())), Sentence("a triangle of matrices"))
-    given = node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("diagonal", 0)
-    spec = node.outputs[0]
-    sizes = tuple(map(extent, spec.shape))
-    triangle = Triangle("triu" in node.op, literal(given))
-    return TriangleOfMatrices(
-        source, triangle, product(sizes[:-1]), sizes[-2], sizes[-1], ITEM_SIZE[spec.dtype]
-    )
-
-
 def _starts(problem: TriangleOfMatrices, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TrilSchedule]:
     rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
     for lines, width, warps in shapes(rows, columns, gpu):
@@ -62,7 +36,7 @@ def _cost_us(
 ) -> float:
     rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
     programs = covered(rows, schedule.lines) * covered(columns, schedule.columns)
-    nbytes = 1.5 * rows * columns * problem.width  # half of the elements are read
+    nbytes = 1.5 * rows * columns * ITEM_SIZE[problem.dtype]  # half of the elements are read
     return tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * programs * schedule.elements)
 
 
@@ -92,7 +66,7 @@ def _text(problem: TriangleOfMatrices, schedule: TrilSchedule, task: KernelTask,
 FAMILY = GpuFamily(
     name="tril",
     ops=dict.fromkeys(sorted(TRIANGLES), "kernel"),
-    read=on_any_gpu(_read),
+    read=on_any_gpu(read_triangle),
     schedule_of=TrilSchedule.of,
     starts=_starts,
     refusal=why_not,
