@@ -103,17 +103,18 @@ def _is_copied(node: Node, graph: Graph) -> bool:
 
 
 def rival_us(task: KernelTask, chip: Chip) -> float:
-    """The same as ``fused_us`` at its best: with no more before its work than a row-wise kernel has, so that
-    no kernel claims to be ahead of a function of the vendor for what other functions need there."""
-    return fused_us(task, chip, start_us=chip.eager.row_us)
+    """The same as ``fused_us`` at its best: with no more before its work than a row-wise kernel has, and rows
+    that are copied beside its work, so that no kernel claims to be ahead of a function of the vendor for what
+    other functions do worse."""
+    return fused_us(task, chip, at_best=True)
 
 
 def fused_us(
-    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, start_us: float | None = None
+    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, at_best: bool = False
 ) -> float:
     """Modelled microseconds of the graph as one call of a vendor: what eager PyTorch launches for a single
-    operation, else one kernel that reads the inputs and writes the outputs once. ``start_us``: what such a
-    kernel needs before its work, if known."""
+    operation, else one kernel that reads the inputs and writes the outputs once. ``at_best``: as
+    ``rival_us`` says."""
     bound = task.sizes if sizes is None else sizes
     calls = operations(task.graph, bound)
     computing = [call for call in calls if call.name != "_to_copy"]
@@ -130,9 +131,8 @@ def fused_us(
     cycles += _cut_rows(task.graph, bound) * chip.eager.cut_row_cycles
     rows, x = _reduced_rows(computing)
     cycles += rows * _on_whole_rows(computing) * chip.eager.fused_row_cycles
-    if start_us is None:
-        start_us = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
-        start_us = chip.eager.row_us if rows and not cube else start_us
+    start_us = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
+    start_us = chip.eager.row_us if at_best or (rows and not cube) else start_us
     before = math.fsum(launch_us(launch, chip) for launch in _sliced(task.graph, bound, chip))
     if x is None or cube:
         launch = Launch("", read, written, cycles, cube_us=cube, serial_us=start_us)
@@ -141,6 +141,8 @@ def fused_us(
         piece_cycles(rows, x, chip) + _numbers_of_rows(task.graph, bound, rows) * chip.eager.uneven_cycles
     )
     read *= _passes(task.graph, bound, x, chip)
+    if at_best:
+        return before + launch_us(Launch("", read, written, cycles, rows, serial_us=start_us), chip)
     copied = launch_us(Launch("", read, written, serial_us=start_us), chip)
     # a row is read, reduced and written one after the other
     return before + copied + cycles * math.ceil(rows / chip.aiv) / rows / chip.mhz
