@@ -15,7 +15,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.hardware.ascend.chip_files import chip_names
-from evokernel_core.hardware.ascend.eager import eager_launches, eager_us
+from evokernel_core.hardware.ascend.eager import eager_launches, eager_us, fused_us, rival_us
 from evokernel_core.hardware.ascend.launches import Launch, launch_us
 
 CHIP = load_chip("ascend910b2")
@@ -169,3 +169,22 @@ def test_activations_take_what_silicon_takes(
 def test_every_chip_has_costs_of_the_vendor() -> None:
     chips: list[Chip] = [load_chip(name) for name in chip_names()]
     assert all(chip.eager.read_gbps <= chip.hbm_gbps for chip in chips)
+
+
+def halves(rows: int, columns: int) -> KernelTask:
+    """One half of a matrix' rows times the exponential of the other."""
+    x, half = TensorSpec((2 * rows, columns), "float16"), TensorSpec((rows, columns), "float16")
+    nodes = (
+        Node("parts", "aten.split.Tensor", (ValueRef("x"), rows), (), (half, half)),
+        Node("gate", "aten.exp.default", (ValueRef("parts", 0),), (), (half,)),
+        Node("y", "aten.mul.Tensor", (ValueRef("gate"), ValueRef("parts", 1)), (), (half,)),
+    )
+    graph = Graph((GraphInput("x", x),), nodes, (ValueRef("y"),))
+    return KernelTask("halves", graph, (), TOLERANCES["float16"], "activation")
+
+
+def test_a_part_that_begins_within_a_block_is_copied_first() -> None:
+    """As in published rows of SwiGlu along another dimension than the last: Slice and SwiGlu."""
+    aligned, other = fused_us(halves(511, 2048), CHIP), fused_us(halves(511, 2047), CHIP)
+    assert other > aligned + CHIP.eager.launch_us
+    assert rival_us(halves(511, 2048), CHIP) <= aligned
