@@ -7,8 +7,9 @@ FILE has a row for each measured case (benchmarks/silicon/rows.py). ``--kernelbe
 levels' folders of the commit that was measured; ``--suite``: a checkout of the operators' suite. Each row's
 code is captured once (``--tasks`` keeps the graphs for later runs). Compared are problems op by op, operators
 as the vendor's call, and the first draft of our kernel on the row's chip. No measured figure of a catalogue
-is used. ``--fit`` prints the constants of the chip file's section ``eager`` fitted anew to all rows, and the
-figures of fits that hold out a quarter of the operators and of the problems each.
+is used. ``--fit`` prints the constants of the chip file's section ``eager`` fitted anew to all rows, and of
+fits that leave out a quarter of the operators and of the problems each the figures and the intervals of what
+was left out (minutes of a core).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from evokernel_core.compiler.coverage import covered_ops
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.hardware.accuracy import eager_spread, error_of_quotient
+from evokernel_core.hardware.accuracy import ANY_SPREAD, EAGER_SPREAD, eager_spread, error_of_quotient
 from evokernel_core.hardware.ascend.calls import operations
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.eager import eager_us, fused_us
@@ -175,8 +176,8 @@ def compare(row: Row, task: KernelTask | str) -> Compared | str:
 
 
 def modelled_us(row: Row, task: KernelTask, chip: Chip) -> float:
-    """An operator as the vendor's call, a problem op by op."""
-    return fused_us(task, chip) if row.is_operator else eager_us(task, chip)
+    """An operator as the vendor's one kernel, where it has one; others and problems op by op."""
+    return fused_us(task, chip) if row.is_fused else eager_us(task, chip)
 
 
 def _draft_us(task: KernelTask, row: Row) -> float | None:
@@ -198,7 +199,7 @@ def summarised(compared: Sequence[Compared], pairs: Sequence[Pair]) -> dict[str,
     )
     return {
         **_statistics(compared), "wrong_offers": wrong, "missed_offers": missed,
-        "by_category": by, "spread": _spread(compared),
+        "by_category": by, "intervals": {**EAGER_SPREAD, "all": ANY_SPREAD},
         "constants": _constants(compared, pairs) if compared else {},
     }  # fmt: skip
 
@@ -221,9 +222,10 @@ def _statistics(compared: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
-def _spread(compared: Sequence[Compared]) -> Mapping[str, Sequence[float]]:
+def intervals(compared: Sequence[Compared]) -> Mapping[str, Sequence[float]]:
     """By category of the tasks, between which factors of the model half of the measured figures lie; those of
-    ten rows and more, and of all."""
+    ten rows and more, and of all. They say how far the model is from what it was not fitted to only of rows
+    that were left out."""
     ratios: dict[str, list[float]] = {"all": [item.row.us / item.modelled for item in compared]}
     for item in compared:
         ratios.setdefault(item.kind, []).append(item.row.us / item.modelled)
@@ -270,12 +272,13 @@ def _fitted(pairs: Sequence[Pair]) -> int:
         costs = fit([pair for pair in known if (pair[0].op or pair[0].id) not in out], chip, modelled_us)
         other = evolve(chip, eager=costs)
         held += [
-            Compared(row, row.op or row.level, modelled_us(row, task, other), None)
+            Compared(row, row.op or row.level, modelled_us(row, task, other), None, task.op_category)
             for row, task in known
             if (row.op or row.id) in out
         ]
-    costs = fit(known, chip, modelled_us)
-    print(json.dumps({"constants": asdict(costs), "held_out": _statistics(held)}, indent=1))
+        print(f"{part + 1} of {_PARTS} parts left out", file=sys.stderr, flush=True)
+    told = {"constants": asdict(fit(known, chip, modelled_us)), "held_out": _statistics(held)}
+    print(json.dumps({**told, "intervals": intervals(held)}, indent=1))
     return 0
 
 
@@ -330,9 +333,10 @@ def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Map
         "", f"Wrong offers: {summary['wrong_offers']}; missed: {summary['missed_offers']} (measured at least "
         f"{WORTH} times our first draft, and not offered). A kernel is offered where its gain "
         "exceeds the errors of both figures.", "", "## By category", "", *_table(summary), "",
-        "## Intervals", "", "Half of the measured figures are between these factors of the modelled.", "",
-        "| category of the task | from | to |", "|---|---|---|",
-        *(f"| {kind} | {low} | {high} |" for kind, (low, high) in summary["spread"].items()), "",
+        "## Intervals", "", "Half of the measured figures of operators and problems that were left out whole "
+        "of a fit are between these factors of its figures (`--fit`). A constant that only rows left out "
+        "tell stays as it was.", "", "| category of the task | from | to |", "|---|---|---|",
+        *(f"| {kind} | {low} | {high} |" for kind, (low, high) in summary["intervals"].items()), "",
         "## Not compared", "",
     ]  # fmt: skip
     by_reason = Counter((name.rpartition("_")[0], reason[:160]) for name, reason in left_out.items())

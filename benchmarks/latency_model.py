@@ -2,14 +2,15 @@
 
     python benchmarks/latency_model.py [--measurements PATH] [--samples DIR] [--only REGEX]
                                        [--operators DIR] [--hold-out SERIES,...]
-                                       [--picture OUT.svg] [--json OUT]
+                                       [--picture OUT.svg] [--page OUT.md] [--json OUT] [--known JSON]
 
 Rows that name a public sample as it is are executed on the twin in timing mode with the row's chip
 (`executed`; ``--samples``: the folder ``examples/01_simd_cpp_api`` of an asc-devkit checkout), and so are
 rows of public operators with their own tiling (``--operators``: a checkout of ops-nn). Others are predicted
 from the chip's constants (`analytic`). Prints each row, whether each series keeps its direction, and a
 summary for both kinds and for all rows. Without ``--measurements`` the rows are
-those of ``published_latency.jsonl`` beside this file.
+those of ``published_latency.jsonl`` beside this file. ``--known``: results of a former ``--json``, whose rows
+are not run again, so that a run of hours can be made in parts.
 """
 
 from __future__ import annotations
@@ -31,15 +32,18 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.latency.analytic import analytic_us  # noqa: E402
 from benchmarks.latency.operators import run_operator  # noqa: E402
+from benchmarks.latency.page import page  # noqa: E402
 from benchmarks.latency.picture import Point, draw  # noqa: E402
 from benchmarks.latency.rows import Row, read_rows  # noqa: E402
 from benchmarks.latency.samples import Prediction, run_sample  # noqa: E402
+from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.twin.build import CandidateError  # noqa: E402
 
 PUBLISHED = Path(__file__).parent / "published_latency.jsonl"
 SAME = 0.02
 """Two measurements closer than this share have no direction."""
-SHORT_US = 30.0
+HELD_OUT = "cb2_swi_glu,cb2_group_norm,cb2_add_rms_norm_dynamic_quant,mm_hp,mm_basic,mm_gelu,doc_l2"
+"""The series that no constant was fitted to."""
 
 
 @frozen
@@ -60,8 +64,13 @@ def main() -> int:
     args = _arguments()
     rows = [row for path in args.measurements for row in read_rows(path) if re.search(args.only, row.id)]
     compared: list[Compared] = []
+    known = {
+        item["id"]: Prediction(item["predicted"], item["how"])
+        for path in args.known
+        for item in json.loads(path.read_text())["rows"]
+    }
     for row in rows:
-        prediction = _predict(row, args.samples, args.operators)
+        prediction = known.get(row.id) or _predict(row, args.samples, args.operators)
         _print_row(row, prediction)
         if prediction.value is not None:
             compared.append(Compared(row, prediction.how, prediction.value))
@@ -71,6 +80,9 @@ def main() -> int:
     print(json.dumps(summary, indent=2))
     if args.picture:
         draw(_points(compared, held_out), args.picture)
+    if args.page:
+        executed = [item for item in compared if item.how == "executed"]
+        args.page.write_text(page(executed, held_out, _figures, load_chip("ascend910b1").path))
     if args.json:
         args.json.write_text(
             json.dumps({"rows": [_as_json(item) for item in compared], "summary": summary}, indent=2)
@@ -84,7 +96,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--samples", type=Path)
     parser.add_argument("--operators", type=Path, action="append", default=[])
     parser.add_argument("--only", default="")
-    parser.add_argument("--hold-out", default="")
+    parser.add_argument("--hold-out", default=HELD_OUT)
+    parser.add_argument("--page", type=Path, help="the page of docs/results")
+    parser.add_argument(
+        "--known", type=Path, action="append", default=[], help="a former --json: not run again"
+    )
     parser.add_argument("--picture", type=Path, help="executed rows, modelled against measured")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -166,7 +182,7 @@ def summarise(compared: Sequence[Compared], held_out: frozenset[str] = frozenset
 
 def _parted(compared: Sequence[Compared]) -> dict[str, Any]:
     """Of all, and of those whose launch is a large part."""
-    short = [item for item in compared if item.row.unit == "us" and item.row.value < SHORT_US]
+    short = [item for item in compared if item.row.is_short]
     return {**_figures(compared), "below_30_us": _figures(short)}
 
 

@@ -49,6 +49,22 @@ def test_others_are_read(tmp_path: Path) -> None:
     assert (second.us, second.is_operator, second.chip.name) == (5.3, True, "ascend910b2")
 
 
+@pytest.mark.parametrize(
+    ("kernels", "is_fused"),
+    [
+        ("SwiGlu×1", True),
+        ("Slice×1 + SwiGlu×1", True),
+        ("Transpose×3 + Cast×1 + GatherElementsV2×1", True),
+        ("Cast×1 + Mul×2", False),
+        ("Mul×1 + Muls×1", False),
+        (None, True),
+    ],
+)
+def test_several_kernels_are_no_fused_one(kernels: str | None, is_fused: bool, tmp_path: Path) -> None:
+    (row,) = lines(tmp_path, {**ROW, "kernels": kernels})
+    assert isinstance(row, Row) and row.is_fused is is_fused
+
+
 def test_an_operator_s_case_is_a_model_file(tmp_path: Path) -> None:
     golden = tmp_path / "tasks" / "level1" / "gain" / "golden.py"
     golden.parent.mkdir(parents=True)

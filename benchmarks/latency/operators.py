@@ -43,7 +43,10 @@ SIGNATURES: Mapping[str, Signature] = {
     "quant/dynamic_quant": Signature("DynamicQuant", ("x", "smooth_scales")),
     "activation/swi_glu": Signature("SwiGlu", ("x",), {"dim": "dim"}),
     "norm/group_norm_silu": Signature(
-        "GroupNormSilu", ("x", "gamma", "beta"), {"num_groups": "num_groups", "epsilon": "eps"}
+        "GroupNormSilu",
+        ("x", "gamma", "beta"),
+        {"num_groups": "num_groups", "epsilon": "eps"},
+        fixed={"activate_silu": False},  # as aclnnGroupNorm calls it
     ),
     "norm/add_rms_norm_dynamic_quant": Signature(
         "AddRmsNormDynamicQuant",

@@ -11,6 +11,8 @@ from attrs import field, frozen
 
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 
+SHORT_US = 30.0
+
 
 @frozen
 class Row:
@@ -24,6 +26,11 @@ class Row:
     tier: str
     chip: Chip
     data: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the launch is a large part of it."""
+        return self.unit == "us" and self.value < SHORT_US
 
     @property
     def kernel_side(self) -> bool:

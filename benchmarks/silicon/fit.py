@@ -21,21 +21,15 @@ from evokernel_core.hardware.ascend.chip import Chip, EagerCosts
 from evokernel_core.hardware.roofline import traffic
 
 ASSUMED = frozenset(
-    (
-        "core_bytes",
-        "read_gbps",
-        "write_gbps",
-        "write_back_gbps",
-        "simple_cycles",
-        "wide_cycles",
-        "transposed_factor",
-        "short_elements",
-    )
+    """core_bytes read_gbps write_gbps write_back_gbps simple_cycles wide_cycles transposed_factor
+    short_elements""".split()  # noqa: SIM905
 )
 """What stays as it is: rows say too little of it, or element-wise rows alone say it better than all rows."""
 _PULL = 0.08
 """How strongly a constant is held at what it was, beside a row's logarithmic error."""
 _ROUNDS = 12
+_STEP = 0.01
+"""Of a constant's logarithm, over which a row's slope is taken."""
 
 Pair = tuple[Row, KernelTask]
 Modelled = Callable[[Row, KernelTask, Chip], float]
@@ -52,19 +46,34 @@ def fit(pairs: Sequence[Pair], chip: Chip, modelled: Modelled) -> EagerCosts:
         costs = _moved(chip, names, point)
         return np.concatenate([_logarithms(pairs, costs, modelled) - measured, _PULL * (point - start)])
 
+    def slopes(point: Any) -> Any:
+        at = _logarithms(pairs, _moved(chip, names, point), modelled)
+        result = np.vstack([np.zeros((len(pairs), len(names))), _PULL * np.eye(len(names))])
+        for column, name in enumerate(names):
+            rows = behind[name]
+            costs = _moved(chip, names, point + _STEP * (np.arange(len(names)) == column))
+            other = _logarithms([pairs[row] for row in rows], costs, modelled)
+            result[rows, column] = (other - at[rows]) / _STEP
+        return result
+
     with _operations_kept():
-        result = least_squares(errors, start, loss="soft_l1", f_scale=0.15, max_nfev=_ROUNDS)
+        behind = _behind(pairs, chip, modelled)
+        result = least_squares(errors, start, slopes, loss="soft_l1", f_scale=0.15, max_nfev=_ROUNDS)
     return _moved(chip, names, result.x).eager
 
 
 def rows_behind(pairs: Sequence[Pair], chip: Chip, modelled: Modelled) -> Mapping[str, int]:
     """How many rows' modelled time changes by more than a thousandth if a constant grows by a tenth."""
     with _operations_kept():
-        at = _logarithms(pairs, chip, modelled)
-        result = {}
-        for name in NAMES:
-            other = evolve(chip, eager=evolve(chip.eager, **{name: getattr(chip.eager, name) * 1.1}))
-            result[name] = int((abs(_logarithms(pairs, other, modelled) - at) > 1e-3).sum())
+        return {name: len(rows) for name, rows in _behind(pairs, chip, modelled).items()}
+
+
+def _behind(pairs: Sequence[Pair], chip: Chip, modelled: Modelled) -> Mapping[str, Any]:
+    at = _logarithms(pairs, chip, modelled)
+    result = {}
+    for name in NAMES:
+        other = evolve(chip, eager=evolve(chip.eager, **{name: getattr(chip.eager, name) * 1.1}))
+        result[name] = np.flatnonzero(abs(_logarithms(pairs, other, modelled) - at) > 1e-3)
     return result
 
 

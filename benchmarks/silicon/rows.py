@@ -16,6 +16,8 @@ from evokernel_core.hardware.ascend.chip import Chip, load_chip
 LONGEST_US = 1e7
 """Ten seconds: no kernel of either suite takes as long."""
 
+_AROUND = frozenset(("Cast", "Transpose", "TransData", "MemSet", "Slice", "ViewCopy", "TensorMove"))
+
 
 @frozen
 class Row:
@@ -29,6 +31,13 @@ class Row:
     op: str = ""
     problem: str = ""
     data: Mapping[str, Any] = field(factory=dict, hash=False)
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether one kernel computes the operator, copies and changes of type around it left aside."""
+        named = self.data.get("kernels") or "unknown×1"
+        kernels = (part.strip().partition("×") for part in named.split("+"))
+        return self.is_operator and sum(int(count) for name, _, count in kernels if name not in _AROUND) == 1
 
     @property
     def is_operator(self) -> bool:

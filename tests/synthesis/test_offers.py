@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -38,25 +37,25 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
     ("single", "programs", "expected"),
     [
         # a program that saves more than what it overlaps stands in its place
-        ([("a", (1, 1), 20), ("b", (2, 2), 40)], [("ab", (1, 3), 62)], ["ab"]),
+        ([("a", (1, 1), 30), ("b", (2, 2), 40)], [("ab", (1, 3), 72)], ["ab"]),
         # one that saves less does not
-        ([("a", (1, 1), 20), ("b", (2, 2), 40)], [("ab", (1, 3), 58)], ["a", "b"]),
+        ([("a", (1, 1), 30), ("b", (2, 2), 40)], [("ab", (1, 3), 68)], ["a", "b"]),
         # a kernel that is slower is not applied: it takes nothing from the others
         ([("a", (1, 1), -50), ("b", (2, 2), 40)], [("ab", (1, 3), 38)], ["a", "b"]),
         # what no single kernel covers is covered by a program, worthwhile or not
-        ([("a", (1, 1), 20), ("x", (2, 2), None)], [("ax", (1, 2), 22)], ["ax"]),
-        ([("a", (1, 1), 20), ("x", (2, 2), None)], [("ax", (1, 2), 18)], ["a"]),
+        ([("a", (1, 1), 30), ("x", (2, 2), None)], [("ax", (1, 2), 32)], ["ax"]),
+        ([("a", (1, 1), 30), ("x", (2, 2), None)], [("ax", (1, 2), 28)], ["a"]),
         ([("x", (2, 2), None)], [("x2", (2, 2), -3)], ["x2"]),
         # what no family covers stays, with its reason
-        ([("a", (1, 1), 20), ("x", (5, 5), None)], [("a", (1, 1), 20), ("x", (5, 5), None)], ["a", "x"]),
+        ([("a", (1, 1), 30), ("x", (5, 5), None)], [("a", (1, 1), 30), ("x", (5, 5), None)], ["a", "x"]),
         # what lies in a function that a program's calls is no longer said, what it leaves open is
-        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62)], ["ab"]),
-        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62), ("y", (9, 9), None)], ["ab", "y"]),
-        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62), ("y", (8, 9), None)], ["ab", "x"]),
+        ([("a", (1, 1), 30), ("x", (9, 9), None)], [("ab", (1, 3), 72)], ["ab"]),
+        ([("a", (1, 1), 30), ("x", (9, 9), None)], [("ab", (1, 3), 72), ("y", (9, 9), None)], ["ab", "y"]),
+        ([("a", (1, 1), 30), ("x", (9, 9), None)], [("ab", (1, 3), 72), ("y", (8, 9), None)], ["ab", "x"]),
         # a program in the place of a single kernel that cannot be had: the command line lost these
         ([("x", (2, 2), None)], [("x", (2, 2), 40)], ["x"]),
         # programs apart from each other are chosen one by one
-        ([("a", (1, 1), 20), ("b", (7, 7), 40)], [("p", (1, 2), 24), ("q", (6, 7), 36)], ["p", "b"]),
+        ([("a", (1, 1), 30), ("b", (7, 7), 40)], [("p", (1, 2), 34), ("q", (6, 7), 36)], ["p", "b"]),
         # a gain within the model's own error counts as none
         ([("a", (1, 1), ERROR / 2)], [("ab", (1, 2), ERROR - 1)], ["a"]),
         ([("a", (1, 1), ERROR - 1), ("b", (2, 2), ERROR - 1)], [("ab", (1, 2), ERROR + 1)], ["ab"]),
@@ -128,14 +127,15 @@ def test_winners_gain_more_than_the_error_of_their_figures(
 
 
 def test_the_models_error_is_the_documented_one() -> None:
-    table = (Path(__file__).parents[2] / "docs" / "twin.md").read_text()
-    (row,) = [line for line in table.splitlines() if re.match(r"\| \d+, held out: ", line)]
-    assert f"| {100 * MODEL_ERROR:.0f} % |" in row
+    """The page that benchmarks/latency_model.py writes."""
+    page = (Path(__file__).parents[2] / "docs" / "results" / "latency.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| held out |")]
+    assert f"| {MODEL_ERROR:.1%} |" in row
 
 
 def test_what_a_program_displaces_is_left_to_offer() -> None:
-    single = [offer("a", (1, 1), 20), offer("x", (2, 2), None)]
-    (found,) = choose(side_by_side(single, [offer("ax", (1, 2), 22)]))
+    single = [offer("a", (1, 1), 30), offer("x", (2, 2), None)]
+    (found,) = choose(side_by_side(single, [offer("ax", (1, 2), 32)]))
     assert [item.region.id for item in found.instead] == ["a"]
 
 
@@ -146,7 +146,7 @@ def test_what_a_program_displaces_is_left_to_offer() -> None:
         (Baseline(100.0, 69.0, 111.0), 84.0, False),  # a category whose figures are known worse
         (Baseline(100.0, 69.0, 111.0), 60.0, True),
         (Baseline(100.0, 100.0, 100.0, "a row"), 85.0, True),  # measured: the kernel's own error is left
-        (Baseline(100.0, 100.0, 100.0, "a row"), 87.0, False),
+        (Baseline(100.0, 100.0, 100.0, "a row"), 89.0, False),
     ],
 )
 def test_what_is_offered_follows_from_both_errors(baseline: Baseline, after: float, wins: bool) -> None:

@@ -13,10 +13,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.latency import operators
 from benchmarks.latency.analytic import analytic_us
+from benchmarks.latency.page import page
 from benchmarks.latency.picture import SIZE, Point, draw
 from benchmarks.latency.rows import Row, chip_name, read_rows
 from benchmarks.latency.samples import read_run, sample_of
-from benchmarks.latency_model import PUBLISHED, Compared, direction, summarise
+from benchmarks.latency_model import PUBLISHED, Compared, _figures, direction, summarise
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.twin.run import ExitStatus, LaunchReport, RunResult
 
@@ -119,3 +120,16 @@ def test_a_run_that_is_not_what_was_measured_predicts_nothing(
     ran = RunResult(ExitStatus.OK, launches=(launch,), latency_us=5.0, instructions=instructions)
     found = read_run(row(block_dim=24), ran)
     assert (found.value, found.why) == (None if words else 5.0, words)
+
+
+def test_the_page_has_split_rows_and_constants(tmp_path: Path) -> None:
+    """Series that are held out are told apart from those that constants were fitted to."""
+    file = tmp_path / "chip.toml"
+    file.write_text("[launch]\nlaunch_us = 0.5   # case 0 | 1\n[eager]\ncore_us = 0.1   # fitted\n")
+    executed = [
+        Compared(row(value, series), "executed", 11.0) for value, series in ((10.0, "a"), (44.0, "b"))
+    ]
+    text = page(executed, frozenset({"a"}), _figures, file)
+    assert "| held out | 1 | 10.0% |" in text and "| fitted, below 30 us | 0 | | |" in text
+    assert "| b | fitted | 1 | 75.0% |" in text and "| r44.0 | ascend910b1 | us | 44 | 11 | -75% |" in text
+    assert "| launch.launch_us | 0.5 | case 0 / 1 |" in text and "core_us" not in text

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import Chip, load_chip
 from evokernel_core.hardware.ascend.chip_files import chip_names
-from evokernel_core.hardware.ascend.eager import eager_launches, eager_us
+from evokernel_core.hardware.ascend.eager import eager_launches, eager_us, fused_us, rival_us
 from evokernel_core.hardware.ascend.launches import Launch, launch_us
 
 CHIP = load_chip("ascend910b2")
@@ -29,6 +30,20 @@ def task_of(
     )
     node = Node("y", op, (*map(ValueRef, names), *args), (), (TensorSpec(made, dtype),))
     return KernelTask("one", Graph(inputs, (node,), (ValueRef("y"),)), (), TOLERANCES["float32"], "other")
+
+
+def masked_fill(shape: tuple[int, ...], mask: tuple[int, ...]) -> KernelTask:
+    return retyped(task_of("aten.masked_fill.Scalar", [shape, mask], shape, 0.0), "float32", "bool")
+
+
+def mixed(op: str, *dtypes: str) -> KernelTask:
+    return retyped(task_of(op, [(64, 64)] * len(dtypes), (64, 64), dtype=dtypes[0]), *dtypes)
+
+
+def retyped(task: KernelTask, *dtypes: str) -> KernelTask:
+    inputs = zip(task.graph.inputs, dtypes, strict=True)
+    given = tuple(evolve(given, spec=evolve(given.spec, dtype=dtype)) for given, dtype in inputs)
+    return evolve(task, graph=evolve(task.graph, inputs=given))
 
 
 CONVOLUTION = ((1, 1), (1, 1), (1, 1), False, (0, 0), 1)
@@ -53,6 +68,16 @@ KERNELS = {
         task_of("aten.logsumexp.default", [(8, 16)], (8, 1), (1,), True),
         ["logsumexp", "Sub", "Exp", "logsumexp", "Equal", "Select", "Log", "Add"],
     ),
+    "a norm is one": (
+        task_of("aten.linalg_vector_norm.default", [(8, 16)], (8, 1), 2, (1,), True), ["linalg_vector_norm"],
+    ),
+    "a mask is repeated to the size of the copy that it is filled into": (
+        masked_fill((8, 16), (1, 16)), ["TensorMove", "BroadcastTo", "masked_fill"],
+    ),
+    "and not where it has that size": (masked_fill((8, 16), (8, 16)), ["TensorMove", "masked_fill"]),
+    "integers are cast to what a product of them and floats is": (
+        mixed("aten.mul.Tensor", "float16", "int8"), ["Cast", "mul"],
+    ),
     "integers are sorted by the AI CPU": (
         task_of("aten.topk.default", [(8, 16)], (8, 2), 2, dtype="int32"), ["topk"],
     ),
@@ -76,6 +101,36 @@ def test_more_work_is_never_cheaper(read: int, written: int, cycles: float, name
         assert launch_us(launch, chip) >= less - cycles / chip.mhz - 1e-9
     assert launch_us(Launch("", read, written, cycles, serial_us=5.0), chip) == pytest.approx(less + 5.0)
     assert started < 2.5
+
+
+@given(st.integers(1, 400), st.integers(1 << 16, 1 << 20))
+def test_a_piece_is_one_core_s(pieces: int, cycles: int) -> None:
+    """The busiest core has whole pieces: 49 take 48 cores as long as 96 do."""
+    moved = CHIP.aiv * CHIP.eager.core_bytes  # as much as has all cores started, and no more
+    rounds = math.ceil(pieces / CHIP.aiv)
+    taken = launch_us(Launch("", moved, 0.0, float(cycles) * pieces, pieces), CHIP)
+    assert taken >= CHIP.eager.launch_us + rounds * cycles / CHIP.mhz
+    alike = launch_us(Launch("", moved, 0.0, float(cycles) * rounds * CHIP.aiv, rounds * CHIP.aiv), CHIP)
+    assert pieces < CHIP.aiv or taken == pytest.approx(alike)
+
+
+def test_few_cores_copy_at_their_own_rate() -> None:
+    one, all_cores = (launch_us(Launch("", 1 << 24, pieces=count), CHIP) for count in (1, CHIP.aiv))
+    assert one > 10 * all_cores
+
+
+def test_what_was_made_just_before_is_read_from_l2() -> None:
+    """The second of two operations reads what the first one wrote, which device memory does not tell."""
+    shape = (1024, 1024)
+    ref, spec = ValueRef("y"), TensorSpec(shape, "float32")
+    first = task_of("aten.abs.default", [shape], shape)
+    second = Node("z", "aten.neg.default", (ref,), (), (spec,))
+    both = evolve(
+        first, graph=evolve(first.graph, nodes=(*first.graph.nodes, second), outputs=(ValueRef("z"),))
+    )
+    cold, warm = eager_launches(both, CHIP)
+    assert (cold.warm, warm.warm) == (0.0, 4.0 * 1024 * 1024)
+    assert launch_us(warm, CHIP) < launch_us(cold, CHIP)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +169,22 @@ def test_activations_take_what_silicon_takes(
 def test_every_chip_has_costs_of_the_vendor() -> None:
     chips: list[Chip] = [load_chip(name) for name in chip_names()]
     assert all(chip.eager.read_gbps <= chip.hbm_gbps for chip in chips)
+
+
+def halves(rows: int, columns: int) -> KernelTask:
+    """One half of a matrix' rows times the exponential of the other."""
+    x, half = TensorSpec((2 * rows, columns), "float16"), TensorSpec((rows, columns), "float16")
+    nodes = (
+        Node("parts", "aten.split.Tensor", (ValueRef("x"), rows), (), (half, half)),
+        Node("gate", "aten.exp.default", (ValueRef("parts", 0),), (), (half,)),
+        Node("y", "aten.mul.Tensor", (ValueRef("gate"), ValueRef("parts", 1)), (), (half,)),
+    )
+    graph = Graph((GraphInput("x", x),), nodes, (ValueRef("y"),))
+    return KernelTask("halves", graph, (), TOLERANCES["float16"], "activation")
+
+
+def test_a_part_that_begins_within_a_block_is_copied_first() -> None:
+    """As in published rows of SwiGlu along another dimension than the last: Slice and SwiGlu."""
+    aligned, other = fused_us(halves(511, 2048), CHIP), fused_us(halves(511, 2047), CHIP)
+    assert other > aligned + CHIP.eager.launch_us
+    assert rival_us(halves(511, 2048), CHIP) <= aligned

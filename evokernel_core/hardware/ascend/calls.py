@@ -18,11 +18,13 @@ from evokernel_core.hardware.roofline import FREE_OPS, op_name
 
 @frozen
 class Operand:
-    """A tensor that an operation reads or writes. ``nbytes``: what is read or written of it."""
+    """A tensor that an operation reads or writes. ``nbytes``: what is read or written of it. ``is_given``:
+    the caller passes it, or what it is a view of."""
 
     sizes: tuple[int, ...]
     dtype: str
     nbytes: int
+    is_given: bool = False
 
     @property
     def elements(self) -> int:
@@ -60,6 +62,11 @@ class Operation:
         """Bytes of its operands."""
         return sum(operand.nbytes for operand in self.operands)
 
+    @property
+    def given(self) -> int:
+        """Bytes of those that the caller passes."""
+        return sum(operand.nbytes for operand in self.operands if operand.is_given)
+
 
 def operations(graph: Graph, sizes: Mapping[str, int]) -> tuple[Operation, ...]:
     """In the order of the program, views left out."""
@@ -73,7 +80,18 @@ def operand_of(graph: Graph, ref: ValueRef, sizes: Mapping[str, int]) -> Operand
     while maker is not None and op_name(maker.op) == "expand" and (viewed := next(maker.operands(), None)):
         ref = viewed
         maker = next((node for node in graph.nodes if node.name == viewed.name), None)
-    return _operand(graph.spec(ref), sizes)
+    return evolve(_operand(graph.spec(ref), sizes), is_given=_is_given(graph, ref))
+
+
+def _is_given(graph: Graph, ref: ValueRef) -> bool:
+    makers = {node.name: node for node in graph.nodes}
+    viewed: ValueRef | None = ref
+    while viewed is not None and viewed.name in makers:
+        maker = makers[viewed.name]
+        if not is_view(maker):
+            return False
+        viewed = next(maker.operands(), None)
+    return viewed is not None
 
 
 def is_view(node: Node) -> bool:

@@ -202,25 +202,29 @@ class EagerCosts:
     """What the vendor's kernels cost, as fitted to published measurements. Microseconds: of a launch and of
     each core that it starts; of reductions, row-wise kernels, calls that fuse several operations, products,
     convolutions, changes of format, transposes and sorts before their work; of a step along a dimension that
-    is reduced with its index, summed up or scanned with its index; of the AI CPU. GB/s: read, taken by L2 and
-    written back; of changes of format, transposes and Fixpipe. Cycles of a vector core for an element, by
-    classes of operations; for a row or a piece of one, and for one operation on a row of a call that fuses
-    several. Shares of the peak rate that products reach, and of
-    the work of its operations that a fused kernel does."""
+    is reduced with its index, summed up or scanned with its index; of the AI CPU. GB/s: read from device
+    memory and from L2, taken by L2 and written back; of changes of format, transposes and Fixpipe. Cycles of
+    a vector core for an element, by classes of operations, and for a byte of an extreme with its place; for a
+    row or a piece of one, more where it is no whole blocks; for one operation on a row and one instruction on
+    an element of a call that fuses several. Shares of the peak rate that products reach."""
 
     launch_us: float
     core_us: float
     core_bytes: float
     read_gbps: float
+    hit_gbps: float
     write_gbps: float
     write_back_gbps: float
     simple_cycles: float
     transcendental_cycles: float
     composed_cycles: float
     heavy_cycles: float
+    softmax_cycles: float
+    strided_softmax_cycles: float
     row_cycles: float
     reduce_cycles: float
-    index_cycles: float
+    index_byte_cycles: float
+    index_row_cycles: float
     wide_cycles: float
     scalar_cycles: float
     sort_cycles: float
@@ -231,13 +235,16 @@ class EagerCosts:
     short_elements: float
     row_start_cycles: float
     piece_cycles: float
+    uneven_cycles: float
     cut_row_cycles: float
+    broadcast_cycles: float
     fused_row_cycles: float
+    instruction_cycles: float
     reduce_us: float
+    softmax_us: float
     row_us: float
     fused_us: float
     fused_operation_us: float
-    fused_share: float
     reduce_step_us: float
     sum_step_us: float
     scan_step_us: float

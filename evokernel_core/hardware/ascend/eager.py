@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from attrs import evolve
+
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.hardware.ascend.calls import Operation, is_view, operand_of, operations
+from evokernel_core.hardware.ascend.calls import Operand, Operation, is_view, operand_of, operations
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.launches import Launch, launch_us
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.hardware.ascend.launches import Launch, in_order, launch_us
 from evokernel_core.hardware.ascend.vendor_kernels import (
     ATTENTION,
     PRODUCTS,
@@ -23,10 +27,12 @@ from evokernel_core.hardware.ascend.vendor_kernels import (
     SOFTMAX,
     attention_us,
     convolution_us,
-    cycles_of,
+    instructions_of,
     kernels,
+    piece_cycles,
     product_us,
     reduced_dims,
+    rows_moved,
     transposed,
 )
 from evokernel_core.hardware.products import multiply_adds
@@ -53,8 +59,9 @@ def eager_launches(
 ) -> tuple[Launch, ...]:
     """The kernels of the graph as eager PyTorch runs it: of its operations, then of the copies between."""
     bound = task.sizes if sizes is None else sizes
-    made = [launch for call in operations(task.graph, bound) for launch in kernels(call, chip)]
-    return (*made, *_copies(task.graph, bound, chip))
+    calls = operations(task.graph, bound)
+    made = (in_order(kernels(call, chip), call.given, chip) for call in calls)
+    return (*chain.from_iterable(made), *_copies(task.graph, bound, chip))
 
 
 def _copies(graph: Graph, sizes: Mapping[str, int], chip: Chip) -> Iterator[Launch]:
@@ -71,8 +78,19 @@ def _copy(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], chip: Chip) -> 
     maker = next((node for node in graph.nodes if node.name == ref.name), None)
     operand = operand_of(graph, ref, sizes)
     if maker is not None and op_name(maker.op) in _EXCHANGES:
-        return transposed(operand, chip)
+        return rows_moved(operand, chip) if _keeps_rows(maker) else transposed(operand, chip)
     return Launch("ViewCopy", operand.nbytes, graph.spec(ref).nbytes(sizes))
+
+
+def _keeps_rows(maker: Node) -> bool:
+    """Whether an exchange of dimensions leaves the last one where it is."""
+    if op_name(maker.op) == "t":
+        return False
+    rank, dims = len(maker.outputs[0].shape), maker.args[1:]
+    if op_name(maker.op) == "transpose":
+        return all(literal(dim) % rank != rank - 1 for dim in dims[:2])
+    order = dims[0]
+    return isinstance(order, tuple) and literal(order[-1]) % rank == rank - 1
 
 
 def _is_copied(node: Node, graph: Graph) -> bool:
@@ -85,17 +103,18 @@ def _is_copied(node: Node, graph: Graph) -> bool:
 
 
 def rival_us(task: KernelTask, chip: Chip) -> float:
-    """The same as ``fused_us`` at its best: with no more before its work than a row-wise kernel has, so that
-    no kernel claims to be ahead of a function of the vendor for what other functions need there."""
-    return fused_us(task, chip, start_us=chip.eager.row_us)
+    """The same as ``fused_us`` at its best: with no more before its work than a row-wise kernel has, and rows
+    that are copied beside its work, so that no kernel claims to be ahead of a function of the vendor for what
+    other functions do worse."""
+    return fused_us(task, chip, at_best=True)
 
 
 def fused_us(
-    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, start_us: float | None = None
+    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, at_best: bool = False
 ) -> float:
     """Modelled microseconds of the graph as one call of a vendor: what eager PyTorch launches for a single
-    operation, else one kernel that reads the inputs and writes the outputs once. ``start_us``: what such a
-    kernel needs before its work, if known."""
+    operation, else one kernel that reads the inputs and writes the outputs once. ``at_best``: as
+    ``rival_us`` says."""
     bound = task.sizes if sizes is None else sizes
     calls = operations(task.graph, bound)
     computing = [call for call in calls if call.name != "_to_copy"]
@@ -108,24 +127,47 @@ def fused_us(
     is_attention = any(call.name in (*SOFTMAX, "exp", ATTENTION) for call in calls)
     cube = math.fsum(_products_us(call, is_attention, chip) for call in calls)
     rest = [call for call in computing if not _is_product(call)]
-    cycles = math.fsum(call.elements * cycles_of(call, chip) for call in rest) * chip.eager.fused_share
+    cycles = math.fsum(call.elements * instructions_of(call) for call in rest) * chip.eager.instruction_cycles
     cycles += _cut_rows(task.graph, bound) * chip.eager.cut_row_cycles
-    rows = _reduced_rows(computing)
+    rows, x = _reduced_rows(computing)
     cycles += rows * _on_whole_rows(computing) * chip.eager.fused_row_cycles
-    if start_us is None:
-        start_us = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
-        start_us = chip.eager.row_us if rows and not cube else start_us
-    launch = Launch("", read, written, cycles, cube_us=cube, serial_us=start_us)
-    return launch_us(launch, chip)
+    start_us = chip.eager.fused_us + len(computing) * chip.eager.fused_operation_us
+    start_us = chip.eager.row_us if at_best or (rows and not cube) else start_us
+    before = math.fsum(launch_us(launch, chip) for launch in _sliced(task.graph, bound, chip))
+    if x is None or cube:
+        launch = Launch("", read, written, cycles, cube_us=cube, serial_us=start_us)
+        return before + launch_us(launch, chip)
+    cycles += (
+        piece_cycles(rows, x, chip) + _numbers_of_rows(task.graph, bound, rows) * chip.eager.uneven_cycles
+    )
+    read *= _passes(task.graph, bound, x, chip)
+    if at_best:
+        return before + launch_us(Launch("", read, written, cycles, rows, serial_us=start_us), chip)
+    copied = launch_us(Launch("", read, written, serial_us=start_us), chip)
+    # a row is read, reduced and written one after the other
+    return before + copied + cycles * math.ceil(rows / chip.aiv) / rows / chip.mhz
 
 
-def _reduced_rows(calls: Iterable[Operation]) -> int:
-    """The rows that a kernel of these calls reduces, 0 where it reduces none."""
+def _reduced_rows(calls: Iterable[Operation]) -> tuple[int, Operand | None]:
+    """The rows that a kernel of these calls reduces and what they are rows of; 0 where it reduces none."""
     for call in calls:
         sizes = call.operands[0].sizes if call.operands else ()
         if call.name in REDUCTIONS and sizes and len(sizes) - 1 in reduced_dims(call):
-            return math.prod(sizes[:-1])
-    return 0
+            return math.prod(sizes[:-1]), call.operands[0]
+    return 0, None
+
+
+def _passes(graph: Graph, sizes: Mapping[str, int], x: Operand, chip: Chip) -> int:
+    """How often rows like those of ``x`` are read: twice, where no core can hold them all as floats."""
+    specs = [operand.spec for operand in graph.inputs] + [graph.spec(ref) for ref in graph.outputs]
+    count = sum(math.prod(spec.sizes(sizes)) == x.elements for spec in specs)
+    return 1 if count * x.sizes[-1] * ITEM_SIZE["float32"] <= chip.ub_bytes else 2
+
+
+def _numbers_of_rows(graph: Graph, sizes: Mapping[str, int], rows: int) -> int:
+    """Numbers that are read for a row each."""
+    operands = (math.prod(operand.spec.sizes(sizes)) for operand in graph.inputs)
+    return sum(count for count in operands if count == rows > 1)
 
 
 def _on_whole_rows(calls: Iterable[Operation]) -> int:
@@ -168,6 +210,25 @@ def _cut_rows(graph: Graph, sizes: Mapping[str, int]) -> int:
             if before and len(before) == len(after) and before[-1] != after[-1]:
                 return math.prod(before[:-1])
     return 0
+
+
+def _sliced(graph: Graph, sizes: Mapping[str, int], chip: Chip) -> Iterator[Launch]:
+    """Copies of the parts of an operand that begin within a block of memory."""
+    given = {operand.name: operand.spec for operand in graph.inputs}
+    for node in graph.nodes:
+        ref = next(node.operands(), None)
+        while ref is not None and ref.name not in given:
+            maker = next(maker for maker in graph.nodes if maker.name == ref.name)
+            ref = next(maker.operands(), None) if op_name(maker.op) == "_to_copy" else None
+        if op_name(node.op) not in ("split", "split_with_sizes") or ref is None:
+            continue
+        for part in node.outputs[1:]:
+            spec = evolve(part, dtype=given[ref.name].dtype)
+            made = Operand(spec.sizes(sizes), spec.dtype, spec.nbytes(sizes))
+            is_cut = made.sizes[-1] != given[ref.name].sizes(sizes)[-1]
+            if not is_cut and made.sizes[-1] * ITEM_SIZE[made.dtype] % BLOCK_BYTES:
+                rows = made.elements // made.sizes[-1]
+                yield Launch("Slice", made.nbytes, made.nbytes, piece_cycles(rows, made, chip))
 
 
 def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:

@@ -16,6 +16,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.hardware.ascend.launches import ANY, Launch
 from evokernel_core.hardware.products import RECURRENT, scores_of_attention, steps_of_recurrent
+from evokernel_core.hardware.roofline import op_name
 
 Kernels = Callable[[Operation, Chip], Iterator[Launch]]
 
@@ -25,6 +26,8 @@ _TILE_COLUMNS = 128
 _SHORT_ROW = 64
 """Elements of a row that is gathered from one by one."""
 _FLOATS = frozenset(("float16", "bfloat16", "float32"))
+_ROUNDED = ("round", "clamp")
+_ARITHMETIC = frozenset(("add", "sub", "mul", "div", "maximum", "minimum"))
 
 
 def _names(text: str, *more: str) -> frozenset[str]:
@@ -42,9 +45,11 @@ SOFTMAX = _names("_softmax _log_softmax")
 NORMS = _names("native_layer_norm native_group_norm _fused_rms_norm rms_norm")
 BATCH_NORMS = _names("batch_norm native_batch_norm _native_batch_norm_legit")
 SUMS = _names("sum mean amax amin prod any all")
-NORMS_OF_VECTORS = _names("linalg_vector_norm norm var var_mean std std_mean")
+POWER_NORMS = _names("linalg_vector_norm norm")
+"""One kernel, which raises each element to the power and takes the root of the sum."""
+DEVIATIONS = _names("var var_mean std std_mean")
 EXTREMES = _names("max min argmax argmin")
-REDUCTIONS = SUMS | NORMS_OF_VECTORS | EXTREMES
+REDUCTIONS = SUMS | POWER_NORMS | DEVIATIONS | EXTREMES
 COPIES = _names(
     "clone copy cat tril triu roll constant_pad_nd repeat stack index_select embedding slice_scatter"
 )
@@ -69,7 +74,7 @@ def _rule(op: Operation) -> Kernels:
         return _recurrent
     if op.name in EXTREMES and op.results[0].elements < op.elements and len(op.node.args) > 1:
         return _with_index
-    if op.name in SUMS | NORMS_OF_VECTORS or (op.name in EXTREMES and len(op.operands) == 1):
+    if op.name in SUMS | POWER_NORMS | DEVIATIONS or (op.name in EXTREMES and len(op.operands) == 1):
         return _reduction
     if op.name in _RULES:
         return _RULES[op.name]
@@ -85,18 +90,52 @@ def cycles_of(op: Operation, chip: Chip) -> float:
         return costs.wide_cycles
     classes = (
         (HEAVY, costs.heavy_cycles), (COMPOSED, costs.composed_cycles),
-        (TRANSCENDENTAL, costs.transcendental_cycles), (SOFTMAX | NORMS | BATCH_NORMS, costs.row_cycles),
+        (TRANSCENDENTAL, costs.transcendental_cycles), (SOFTMAX, costs.softmax_cycles),
+        (NORMS | BATCH_NORMS, costs.row_cycles), (POWER_NORMS, costs.heavy_cycles),
         (REDUCTIONS, costs.reduce_cycles),
     )  # fmt: skip
     return next((cycles for names, cycles in classes if op.name in names), costs.simple_cycles)
+
+
+def instructions_of(op: Operation) -> int:
+    """Vector instructions that a fused kernel spends on each element; an exponential or a quotient counts
+    twice, as it takes twice as long."""
+    if op.name == "pow" and op.node.args[1:2] == (2,):
+        return 1
+    if op.name in _ROUNDED and _is_converted(op):
+        return 0
+    return next((count for names, count in _INSTRUCTIONS if op.name in names), 1)
+
+
+def _is_converted(op: Operation) -> bool:
+    """Whether only the conversion to an integer follows, which rounds and saturates."""
+    name = op.nodes[-1].name
+    while True:
+        readers = [node for node in op.graph.nodes if any(ref.name == name for ref in node.operands())]
+        if len(readers) != 1 or op_name(readers[0].op) not in (*_ROUNDED, "_to_copy"):
+            return False
+        if op_name(readers[0].op) == "_to_copy":
+            return readers[0].outputs[0].dtype not in _FLOATS
+        name = readers[0].name
 
 
 # --- vector kernels
 
 
 def _elementwise(op: Operation, chip: Chip) -> Iterator[Launch]:
+    read = op.read
+    for x in _cast(op):
+        made = x.elements * ITEM_SIZE[op.results[0].dtype]
+        yield Launch("Cast", x.nbytes, made)
+        read += made - x.nbytes
     cycles = op.elements * cycles_of(op, chip) + _repeated_rows(op) * chip.eager.row_start_cycles
-    yield Launch(op.name, op.read, op.written, cycles)
+    yield Launch(op.name, read, op.written, cycles)
+
+
+def _cast(op: Operation) -> Iterator[Operand]:
+    """Operands of another type than an arithmetic operation computes in."""
+    if op.name in _ARITHMETIC and op.results[0].dtype in _FLOATS:
+        yield from (x for x in op.operands if x.dtype not in _FLOATS and x.elements > 1)
 
 
 def _repeated_rows(op: Operation) -> int:
@@ -111,6 +150,16 @@ def _repeated_rows(op: Operation) -> int:
         if made.sizes[-1] > 1
     )
     return made.elements // made.sizes[-1] if repeated else 0
+
+
+def _filled(op: Operation, chip: Chip) -> Iterator[Launch]:
+    """Into a copy, by a mask that is repeated to its size before."""
+    made, masks = op.results[0], [x for x in op.operands if x.dtype == "bool"]
+    yield Launch("TensorMove", made.nbytes, made.nbytes)
+    if any(mask.elements < made.elements for mask in masks):
+        cycles = made.elements * chip.eager.broadcast_cycles
+        yield Launch("BroadcastTo", sum(mask.nbytes for mask in masks), made.elements, cycles)
+    yield from _elementwise(op, chip)
 
 
 def _loss(op: Operation, chip: Chip) -> Iterator[Launch]:
@@ -148,8 +197,8 @@ def reduced_dims(op: Operation) -> frozenset[int]:
 
 def _reduction(op: Operation, chip: Chip) -> Iterator[Launch]:
     yield from _reduced(op, reduced_dims(op), chip)
-    if op.name in NORMS_OF_VECTORS or op.results[0].elements == 1:
-        yield Launch("Sqrt" if op.name in NORMS_OF_VECTORS else "Muls", op.written, op.written)
+    if op.name in DEVIATIONS or (op.results[0].elements == 1 and op.name not in POWER_NORMS):
+        yield Launch("Sqrt" if op.name in DEVIATIONS else "Muls", op.written, op.written)
 
 
 def _reduced(op: Operation, dims: frozenset[int], chip: Chip) -> Iterator[Launch]:
@@ -160,7 +209,8 @@ def _reduced(op: Operation, dims: frozenset[int], chip: Chip) -> Iterator[Launch
         if (dim in dims) != in_rows:
             break
         run *= sizes[dim]
-    cycles = op.elements * costs.reduce_cycles * (1.0 if in_rows else costs.strided_factor)
+    each = costs.heavy_cycles if op.name in POWER_NORMS else costs.reduce_cycles
+    cycles = op.elements * each * (1.0 if in_rows else costs.strided_factor)
     cycles *= 1 + costs.short_elements / max(run, 1)
     yield Launch(op.name, op.read, op.written, cycles, serial_us=costs.reduce_us)
 
@@ -173,7 +223,7 @@ def _with_index(op: Operation, chip: Chip) -> Iterator[Launch]:
     if op.operands[0].dtype == "int64":
         yield Launch(op.name, op.read, op.written, op.elements * costs.scalar_cycles)
     elif dim == len(sizes) - 1 or not sizes:
-        cycles = op.elements * costs.index_cycles + rows * costs.row_start_cycles
+        cycles = op.operands[0].nbytes * costs.index_byte_cycles + rows * costs.index_row_cycles
         yield Launch(op.name, op.read, op.written, cycles, max(rows, 1))
     else:
         steps = sizes[dim] * math.ceil(rows / chip.aiv)
@@ -197,10 +247,15 @@ def _softmax(op: Operation, chip: Chip) -> Iterator[Launch]:
     costs, sizes = chip.eager, op.operands[0].sizes
     dim = literal(op.node.args[1]) % max(len(sizes), 1)
     inner = math.prod(sizes[dim + 1 :])
-    rows = op.elements // max(sizes[dim] if inner == 1 else inner, 1) if sizes else 1
-    factor = 1.0 if inner == 1 else costs.strided_factor
-    cycles = op.elements * costs.row_cycles * factor + rows * costs.piece_cycles
-    yield Launch(op.name, op.read, op.written, cycles, rows if inner == 1 else ANY, serial_us=costs.row_us)
+    if inner > 1:
+        cycles = op.elements * costs.strided_softmax_cycles
+        yield Launch(op.name, op.read, op.written, cycles, serial_us=costs.softmax_us)
+        return
+    rows = max(op.elements // max(sizes[dim], 1), 1) if sizes else 1
+    is_short = sizes and sizes[dim] * ITEM_SIZE[op.operands[0].dtype] < BLOCK_BYTES
+    cycles = op.elements * (costs.gather_cycles if is_short else costs.softmax_cycles)
+    cycles += 0.0 if is_short else rows * costs.piece_cycles
+    yield Launch(op.name, op.read, op.written, cycles, rows, serial_us=costs.softmax_us)
 
 
 def _norm(op: Operation, chip: Chip) -> Iterator[Launch]:
@@ -211,10 +266,20 @@ def _norm(op: Operation, chip: Chip) -> Iterator[Launch]:
         axes = op.node.args[1] if len(op.node.args) > 1 else None
         rank = len(axes) if isinstance(axes, tuple) else 1
         rows = pieces = op.elements // max(math.prod(x.sizes[len(x.sizes) - rank :]), 1)
-    # a row that no core can hold is read again
-    passes = 1 if x.nbytes / max(rows, 1) <= chip.ub_bytes / 4 else 2
-    cycles = op.elements * costs.row_cycles + pieces * costs.piece_cycles
-    yield Launch(op.name, op.read * passes, op.written, cycles, max(rows, 1), serial_us=costs.row_us)
+    # a row that no core can hold is read again, and so are weights, for each row
+    fits = x.nbytes / max(rows, 1) <= chip.ub_bytes / 4
+    read = op.read if fits else 2 * x.nbytes + rows * (op.read - x.nbytes)
+    cycles = op.elements * costs.row_cycles + piece_cycles(pieces, x, chip)
+    yield Launch(op.name, read, op.written, cycles, max(rows, 1), serial_us=costs.row_us)
+
+
+def piece_cycles(pieces: int, x: Operand, chip: Chip) -> float:
+    """Cycles before the work of rows or channels; those that are no whole blocks are copied one by one."""
+    size = x.elements // max(pieces, 1)
+    if size * ITEM_SIZE[x.dtype] < BLOCK_BYTES:  # several of them lie in a block
+        return pieces * size * chip.eager.gather_cycles
+    is_even = size * ITEM_SIZE[x.dtype] % BLOCK_BYTES == 0
+    return pieces * (chip.eager.piece_cycles + (0.0 if is_even else chip.eager.uneven_cycles))
 
 
 def _groups(op: Operation) -> int:
@@ -242,14 +307,22 @@ def _product(op: Operation, chip: Chip) -> Iterator[Launch]:
         a, b = [operand for operand in op.operands if len(operand.sizes) >= 2][:2]
     us = product_us(math.prod(a.sizes[:-2]), a.sizes[-2], b.sizes[-1], a.sizes[-1], a.dtype, chip)
     us += op.written / chip.eager.fixpipe_gbps / 1e3
-    yield Launch("MatMulV3", op.read, op.written, cube_us=us, serial_us=chip.eager.cube_us)
+    rows, columns = a.sizes[-2], b.sizes[-1]
+    cores = min(product_tiles(math.prod(a.sizes[:-2]), rows, columns, a.dtype), chip.aic)
+    yield Launch("MatMulV3", op.read, op.written, 0.0, cores, us, chip.eager.cube_us)
+
+
+def product_tiles(batch: int, m: int, n: int, dtype: str) -> int:
+    """Tiles of the result of a product."""
+    rows = 2 * _TILE_COLUMNS if ITEM_SIZE[dtype] < 4 else _TILE_COLUMNS
+    return batch * math.ceil(m / rows) * math.ceil(n / _TILE_COLUMNS)
 
 
 def product_us(batch: int, m: int, n: int, k: int, dtype: str, chip: Chip) -> float:
     """Microseconds of a product by tiles of the result, each computed by one cube core to its end."""
     width = min(ITEM_SIZE[dtype], 4)
     rows = 2 * _TILE_COLUMNS if width < 4 else _TILE_COLUMNS
-    tiles = batch * math.ceil(m / rows) * math.ceil(n / _TILE_COLUMNS)
+    tiles = product_tiles(batch, m, n, dtype)
     area = min(rows, _up(m, FRACTAL)) * min(_TILE_COLUMNS, _up(n, FRACTAL))
     cycles = area * _up(k, FRACTAL) / FRACTAL**2 / chip.cube.depth_a_cycle(width)
     return math.ceil(tiles / chip.aic) * cycles / chip.eager.cube_share / chip.mhz
@@ -337,6 +410,13 @@ def _volumes(op: Operation, chip: Chip) -> Iterator[Launch]:
 # --- what moves, scans, sorts and chooses
 
 
+def rows_moved(x: Operand, chip: Chip) -> Launch:
+    """Dimensions before the last exchanged: rows are copied as they are."""
+    rows = x.elements // max(x.sizes[-1], 1)
+    cycles = piece_cycles(rows, x, chip)
+    return Launch("Transpose", x.nbytes, x.nbytes, cycles, serial_us=chip.eager.transpose_us)
+
+
 def transposed(x: Operand, chip: Chip) -> Launch:
     """The last dimensions of a tensor exchanged; a tensor whose rows are no whole fractals takes longer."""
     costs = chip.eager
@@ -386,9 +466,13 @@ def _gather(op: Operation, chip: Chip) -> Iterator[Launch]:
         yield from (transposed(operand, chip) for operand in (x, made, made))
     is_vector = (dim != last or last == 0) and x.elements > 1 and x.sizes[dim] > _SHORT_ROW
     is_vector = is_vector and ITEM_SIZE[x.dtype] in (2, 4)
-    cycles = made.elements * (costs.gather_cycles if is_vector else costs.scalar_cycles)
-    rows = math.prod(x.sizes[:dim]) if dim and not is_vector else ANY
-    yield Launch("GatherElements", op.read, op.written, cycles, rows)
+    if is_vector:  # rows are read whole
+        read = x.elements * ITEM_SIZE[x.dtype] + op.read - x.nbytes
+        rows = x.elements // x.sizes[dim]
+        yield Launch("GatherElementsV2", read, op.written, made.elements * costs.gather_cycles, rows)
+        return
+    rows = math.prod(x.sizes[:dim]) if dim else ANY
+    yield Launch("GatherElements", op.read, op.written, made.elements * costs.scalar_cycles, rows)
 
 
 def _scatter(op: Operation, chip: Chip) -> Iterator[Launch]:
@@ -423,6 +507,13 @@ def _recurrent(op: Operation, chip: Chip) -> Iterator[Launch]:
     yield Launch("DynamicRNN", op.read, op.written, serial_us=serial)
 
 
+_INSTRUCTIONS = (
+    (_names("clamp hardtanh where masked_fill"), 2),
+    (_names("exp log sqrt div reciprocal rsqrt"), 2),
+    (_names("sigmoid silu hardswish"), 6),
+    (HEAVY | COMPOSED | TRANSCENDENTAL, 12),
+    (SOFTMAX | NORMS | BATCH_NORMS, 10),
+)
 _RULES: Mapping[str, Kernels] = {
     **dict.fromkeys(PRODUCTS, _product),
     ATTENTION: _attention,
@@ -443,6 +534,7 @@ _RULES: Mapping[str, Kernels] = {
     **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), _sampled),
     **dict.fromkeys(RESIZED, _resized),
     "flip": _reverse,
+    "masked_fill": _filled,
     "dropout": _dropout,
     **dict.fromkeys(COPIES, _copy),
 }
