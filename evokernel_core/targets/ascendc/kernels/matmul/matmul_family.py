@@ -66,7 +66,7 @@ def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
     node = product_node(task)
     try:
-        return Matmul(read_product(task), None, None)
+        return Matmul(read_product(task, takes_bias=_begins_with_bias(product_of(task, node))), None, None)
     except PlanError:
         more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
         if node.op not in WHOLE_PRODUCTS or not more:
@@ -77,6 +77,12 @@ def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     if kernel is None:
         raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
     return Matmul(product_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
+
+
+def _begins_with_bias(product: Product) -> bool:
+    """Whether sums may begin with a product of depth 1: a turned operand of float32 lies in L0A in squares,
+    which take two blocks of the other one."""
+    return product.dtype != "float32" or not product.a.transposed
 
 
 def _broken(problem: Matmul, schedule: MatmulSchedule, sizes: Sizes, chip: Chip) -> str | None:
