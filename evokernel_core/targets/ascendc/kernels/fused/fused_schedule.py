@@ -265,7 +265,7 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
         yield base
         return
     if base.form is Form.STEPS:
-        if steps.dense_refusal(planned) is None:
+        if _is_padded(planned, task, chip) and steps.dense_refusal(planned) is None:
             yield evolve(base, columns=dense_room(planned, task), dense=True)
         for lanes in _lane_runs(planned, task, chip):
             yield evolve(base, columns=lanes, spread="columns", online=bool(online_pairs(planned)))
@@ -285,6 +285,12 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
     keeps = (False, True) if invariant_columns(planned, Form.PACKED) else (False,)
     for reduction, spread, keep in product(methods, ("rows", "columns"), keeps):
         yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
+
+
+def _is_padded(planned: Plan, task: KernelTask, chip: Chip) -> bool:
+    """Whether steps do not lie as in memory anyhow: whole blocks of all lanes do."""
+    columns = planned.inner.evaluate(task.sizes)
+    return columns % steps.lanes_per_block(planned) > 0 or columns > _lane_runs(planned, task, chip)[-1]
 
 
 def _lane_runs(planned: Plan, task: KernelTask, chip: Chip) -> list[int]:
