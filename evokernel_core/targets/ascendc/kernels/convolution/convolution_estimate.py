@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
 from evokernel_core.targets.ascendc.kernels.convolution.convolution_rows_schedule import (
     RowsSchedule,
     halo,
@@ -25,7 +25,6 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule imp
 )
 from evokernel_core.targets.ascendc.kernels.convolution.padding import framed_sizes, framing_of
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost
-from evokernel_core.targets.ascendc.kernels.machine import asked
 
 _MEETING = 0.5
 """The share of requests that meet those of other cores at one address, and take longer."""
@@ -127,18 +126,15 @@ def bounder(
                 base_m, part_n, parts, base_k, depth, MOST_SLOTS, stay=True, flat=flat, outputs_first=True
             )
             tile = evolve(_tile_of_panels(problem, schedule, known, chip), before=0.0)
-            taken_us = max(_products_us(problem, tile, parts, known, chip, behind))
-            least.append(_launch_us(behind, tile, chip) + taken_us)
-        return min(least)
+            least.append(max(_products_us(problem, tile, parts, known, chip, behind)))
+        return float(_launch_us(behind, chip) + min(least))
 
     return at_least_us
 
 
-def _launch_us(behind: Cost | None, tile: _Tile, chip: Chip) -> float:
-    """The launch of as many cores as there are tiles; vector cores are started beside the cube cores where
-    there is work for them."""
-    cores = min(tile.count, chip.aic)
-    return chip.launch_of(cores) if behind is None else chip.mixed_launch_of(cores)
+def _launch_us(behind: Cost | None, chip: Chip) -> float:
+    """The launch; vector cores are started beside the cube cores where there is work for them."""
+    return chip.launch_of(chip.aic) if behind is None else chip.mixed_launch_of(chip.aic)
 
 
 def _sizes_with(problem: Convolution, sizes: Mapping[str, int], behind: Cost | None) -> _Sizes:
@@ -161,7 +157,7 @@ def _estimate_us(
     tile = make(problem, schedule, known, chip)  # type: ignore[arg-type]
     products_us, memory = _products_us(problem, tile, schedule.parts, known, chip, behind)
     if problem.frame is None or isinstance(schedule, RowsSchedule):
-        return float(_launch_us(behind, tile, chip) + max(products_us, memory))
+        return float(_launch_us(behind, chip) + max(products_us, memory))
     framing = framing_of(
         problem,
         known.batch,
@@ -180,8 +176,7 @@ def _products_us(
 ) -> tuple[float, float]:
     """Microseconds of the busiest core, and of the device's memory; a tile is for ``tile_parts`` results in
     L0C."""
-    cores = min(tile.count, chip.aic)
-    mine = math.ceil(tile.count / cores)
+    mine = math.ceil(tile.count / chip.aic)
     multiplied = tile.outputs * tile.columns / FRACTAL**2 * tile.depth / chip.cube.depth_a_cycle(known.size)
     multiplied += chip.cube.mmad_overhead_cycles * tile.steps
     if problem.bias is not None:  # one more product
@@ -194,19 +189,18 @@ def _products_us(
     # Memory: what is read once is missed once; results push each other out of L2.
     total = known.x_bytes + known.y_bytes
     back = max(0, total - chip.l2_bytes) / total * known.y_bytes * chip.gm.write_back_cost
-    device = chip.gm.memory_bytes_us / chip.mhz / cores
+    device = chip.gm.memory_bytes_us / chip.mhz / chip.aic
     # Images that vector cores frame are in L2 when they are read.
     from_memory = known.x_bytes * tile.again if problem.frame is None else 0
     missed = (from_memory + known.beside_bytes) / tile.count
     pushed = back / tile.count / device
     copied = tile.copied + missed / chip.mte.load_bytes_per_cycle
-    row, step = known.made[2] * known.size, tile.width * known.size
-    requests, row_bytes = asked(step, chip, row, step if tile.width < known.made[2] else 0)
+    row_bytes = _moved(tile.width * known.size, False)
     stored = tile.outputs * tile.rows * row_bytes / chip.cube.fixpipe_gm_bytes_per_cycle
     stored += chip.cube.fixpipe_overhead_cycles * tile.rows
-    at_once = tile.asked + tile.outputs * tile.rows * requests
-    at_once *= 1 + _MEETING * (chip.gm.same_address_cost - 1)
-    at_once *= cores / chip.gm.requests_per_cycle  # requests of all cores pass one by one
+    asked = tile.asked + tile.outputs * tile.rows * _requests(tile.width * known.size, False)
+    asked *= 1 + _MEETING * (chip.gm.same_address_cost - 1)
+    asked *= chip.aic / chip.gm.requests_per_cycle  # requests of all cores pass one by one
 
     # What is fetched ahead hides that copies wait behind results on their way to memory.
     waits = max(0.0, pushed - multiplied * tile.ahead)
@@ -218,8 +212,8 @@ def _products_us(
     if behind is not None:  # vector cores load the results and store them
         waits = stored if tile_parts == 1 else 0.0
         taken = behind.cycles(tile.outputs, math.ceil(tile.columns / tile.parts)) * tile.parts
-    busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, at_once)
-    busy += _FRICTION * (multiplied + copied + loaded + stored + at_once)
+    busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
+    busy += _FRICTION * (multiplied + copied + loaded + stored + asked)
     read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
     memory = (read + back) / chip.gm.memory_bytes_us
     first = copied * tile.before + stored + taken / tile.parts
@@ -245,15 +239,17 @@ def _tile_of_panels(problem: Convolution, schedule: ConvolutionSchedule, known: 
         of_plane, run = math.ceil(height / rows), run or rows == 1
     columns = whole((rows - 1) * pitch + width)
     parts = math.ceil(columns / schedule.part_n)
-    a_tap, requests = _copy(problem, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
-    copied, requests = a_tap * known.depth, requests * known.depth
+    a_tap, asked = _copy(problem, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
+    copied, asked = a_tap * known.depth, asked * known.depth
     panels = math.ceil(known.depth / schedule.panel_k)
     if not schedule.stay:
         burst, hit = chip.mte.min_burst_cycles, chip.mte.cube_load_hit_bytes_per_cycle
-        nbytes = schedule.panel_k * known.size
-        of_row, moved = asked(nbytes, chip, nbytes, known.depth * known.size)
-        copied += outputs * panels * max(burst, moved / hit)
-        requests += outputs * panels * of_row
+        nbytes, aligned = (
+            schedule.panel_k * known.size,
+            known.depth * known.size % chip.mte.aligned_bytes == 0,
+        )
+        copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
+        asked += outputs * panels * _requests(nbytes, aligned)
     ahead = min(1.0, (schedule.slots - 1) * schedule.panel_k / known.depth)
     return _Tile(
         count=known.batch * known.made[0] * of_plane * of_outputs * problem.groups,
@@ -265,7 +261,7 @@ def _tile_of_panels(problem: Convolution, schedule: ConvolutionSchedule, known: 
         steps=math.ceil(known.depth / schedule.base_k) * parts,
         depth=whole(known.depth, int(chip.cube.depth_a_cycle(known.size))),
         copied=copied,
-        asked=requests,
+        asked=asked,
         ahead=ahead,
         before=ahead,
         again=of_outputs
@@ -280,7 +276,7 @@ def _tile_of_rows(problem: Convolution, schedule: RowsSchedule, known: _Sizes, c
     columns = whole((tiles.rows - 1) * tiles.pitch + tiles.width)
     parts = math.ceil(columns / schedule.part_n)
     length = (tiles.rows - 1) * tiles.pitch + tiles.width if tiles.run else 0
-    a_tap, requests = _copy(problem, known, chip, tiles.rows, tiles.width, length)
+    a_tap, asked = _copy(problem, known, chip, tiles.rows, tiles.width, length)
     more = 1 + halo(problem) * tiles.strips / tiles.of_plane / tiles.rows
     inner = problem.inner
     each = whole(inner, BLOCK_BYTES // known.size)
@@ -294,7 +290,7 @@ def _tile_of_rows(problem: Convolution, schedule: RowsSchedule, known: _Sizes, c
         steps=problem.kernel[1] * math.ceil(inner / schedule.base_k) * parts,
         depth=problem.kernel[1] * each,
         copied=a_tap * inner * more,
-        asked=requests * inner * more,
+        asked=asked * inner * more,
         ahead=1.0,
         before=1.0,
         again=tiles.of_outputs if known.x_bytes > chip.l2_bytes else 1,
@@ -307,16 +303,23 @@ def _copy(
     """Cycles and requests of the copies of one channel's tap: one run of ``length`` pixels, or rows."""
     hit, shortest = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.min_copy_cycles
     burst = chip.mte.min_burst_cycles
-    row = known.read[2] * known.size
-    # Taps that lie beside each other begin anywhere.
-    places = (
-        (row, width * known.size if width < known.made[2] else 0) if problem.kernel[2] == 1 else (known.size,)
-    )
     if not length:
-        requests, moved = asked(width * known.size, chip, *places)
-        return max(rows * max(burst, moved / hit), shortest), rows * requests
-    requests, moved = asked(length * known.size, chip, *places)
-    return max(moved / hit, shortest / _run(problem, known.channels)), requests
+        nbytes = width * known.size
+        return max(rows * max(burst, _moved(nbytes, False) / hit), shortest), rows * _requests(nbytes, False)
+    aligned = problem.kernel[2] == 1 and known.read[2] * known.size % chip.mte.aligned_bytes == 0
+    nbytes = length * known.size
+    cycles = max(_moved(nbytes, aligned) / hit, shortest / _run(problem, known.channels))
+    return cycles, _requests(nbytes, aligned)
+
+
+def _moved(nbytes: int, aligned: bool) -> int:
+    """Bytes that a copy of one row moves; rows that begin anywhere move pieces whole."""
+    return nbytes if aligned else nbytes + REQUEST_BYTES
+
+
+def _requests(nbytes: int, aligned: bool) -> float:
+    """Pieces that a copy of one row touches, on average over where it begins."""
+    return -(-nbytes // REQUEST_BYTES) if aligned else nbytes / REQUEST_BYTES + 1
 
 
 def _run(problem: Convolution, channels: int) -> int:
