@@ -8,6 +8,7 @@ from evokernel_core.domain.graph import Arg, Node, ValueRef
 CONVOLUTION = "aten.convolution.default"
 ATTENTION = "aten.scaled_dot_product_attention.default"
 RELU = "aten.relu.default"
+ADD = "aten.add.Tensor"
 MAX_POOLS = frozenset({"aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default"})
 AVERAGE_POOLS = frozenset(f"aten.avg_pool{rank}d.default" for rank in (1, 2, 3))
 

@@ -8,15 +8,6 @@ constexpr uint32_t FRACTAL = 16;
 constexpr uint32_t STRIP = 8; // tiles below each other that are computed one after the other
 constexpr uint32_t PANEL_K = 128; // depth of one step in L1
 constexpr uint32_t BASE_K = 64; // depth of one step in L0A and L0B
-constexpr uint32_t HANDED = 4; // results of a cube core in the workspace at a time
-constexpr uint32_t TILE_ELEMENTS = 8192;
-constexpr uint32_t WIDEST_STEP = 8; // of the narrowest type in 32 bytes
-constexpr uint32_t ROW_CAPACITY = 64;
-constexpr uint32_t FLOATS_PER_BLOCK = 8;
-constexpr uint32_t LANES = 64; // float32 elements of one repeat
-constexpr uint32_t COLUMN_CAPACITY = 128;
-constexpr uint32_t RING_UNIT = 512; // bytes of which the workspace of a ring is a multiple
-constexpr uint64_t UB_BYTES_NEEDED = 132096;
 
 struct OpTiling {
     uint32_t blockDim;
@@ -34,8 +25,6 @@ struct OpTiling {
     uint64_t tiles;
     uint64_t aPitch; // elements from one row of memory to the next
     uint64_t bPitch; // elements from one row of memory to the next
-    uint64_t cOffset;
-    uint64_t coreBytes;
 };
 
 inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,
@@ -43,9 +32,6 @@ inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t c
 {
     const int64_t rows = sizes[0];
     tiling = {};
-    if (ubBytes < UB_BYTES_NEEDED) {
-        return false;
-    }
     tiling.m = static_cast<uint64_t>(rows);
     tiling.n = static_cast<uint64_t>(4096);
     tiling.k = static_cast<uint64_t>(1024);
@@ -65,10 +51,7 @@ inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t c
     tiling.tiles = tiling.tilesM * tiling.tilesN;
     tiling.aPitch = static_cast<uint64_t>(1024);
     tiling.bPitch = static_cast<uint64_t>(1024);
-    tiling.cOffset = 0;
-    tiling.coreBytes = (HANDED * (BASE_M * BASE_N) * 4 + RING_UNIT - 1) / RING_UNIT * RING_UNIT;
     const uint64_t cubes = coreNum > 1 ? coreNum / 2 : 1; // one cube core beside two vector cores
     tiling.blockDim = static_cast<uint32_t>(tiling.tiles < cubes ? tiling.tiles : cubes);
-    tiling.workspaceBytes = tiling.blockDim * tiling.coreBytes;
     return true;
 }

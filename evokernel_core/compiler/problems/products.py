@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.aten import RELU
+from evokernel_core.compiler.aten import ADD, RELU
 from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.ops import SPLIT_K_MM
 from evokernel_core.compiler.problems.strided import NOWHERE, Axis, Group, behind_views
@@ -67,8 +67,9 @@ class Triangle:
 
 @frozen
 class Product:
-    """``batch`` products of m x k by k x n, in ``splits`` sums each where k is cut (0: it is not);
-    ``relu``: negative results become zero on their way to memory."""
+    """``batch`` products of m x k by k x n, in ``splits`` sums each where k is cut (0: it is not); ``bias``:
+    the input of n numbers, of the operands' type, with which every row begins; ``relu``: negative results
+    become zero on their way to memory."""
 
     a: Side
     b: Side
@@ -81,6 +82,7 @@ class Product:
     splits: int = 0
     triangle: Triangle | None = None
     relu: bool = False
+    bias: str | None = None
 
     def evaluate(self, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
         """batch, m, n and k in numbers."""
@@ -98,32 +100,72 @@ class Product:
         return evolve(self, a=a, b=b, batch=batch, m=m, n=n, k=k)
 
 
-def read_product(task: KernelTask) -> Product:
-    """The one product of a task. Raises PlanError where the task is anything else."""
+def read_product(task: KernelTask, *, takes_bias: bool = False) -> Product:
+    """The one product of a task, and what is added to each of its rows if ``takes_bias``. Raises PlanError
+    where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
     node = product_node(task)
     if len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one matrix product with one result.")
+    if takes_bias and node.op in WHOLE_PRODUCTS:
+        result, relu = _through_relu(nodes, graph.outputs[0])
+        bias = _bias(task, nodes, result, node)
+        if bias is not None:
+            return evolve(product_of(task, node), relu=relu, bias=bias)
     triangle, relu = _on_the_way(nodes, graph.outputs[0], node)
     return evolve(product_of(task, node), triangle=triangle, relu=relu)
 
 
 def read_chain(
-    task: KernelTask, read: Callable[[ValueRef, tuple[Dim, ...], tuple[Dim, ...]], E]
+    task: KernelTask,
+    read: Callable[[ValueRef, tuple[Dim, ...], tuple[Dim, ...]], E],
+    takes_bias: Callable[[Product], bool] = lambda product: False,
 ) -> tuple[Product, E | None]:
     """The product of a task, and what ``read`` makes of what follows it, None where nothing does. ``read``
-    takes the product's result with the sizes of its rows and columns. Raises PlanError as it does, or where
-    there is another product."""
+    takes the product's result with the sizes of its rows and columns. ``takes_bias``: whether sums of a
+    product may begin with a row. Raises PlanError as it does, or where there is another product."""
     node = product_node(task)
     try:
-        return read_product(task), None
+        return read_product(task, takes_bias=takes_bias(product_of(task, node))), None
     except PlanError:
         more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
         if node.op not in WHOLE_PRODUCTS or not more:
             raise
     shape = node.outputs[0].shape
     return product_of(task, node), read(ValueRef(node.name), shape[:-1], shape[-1:])
+
+
+def _through_relu(nodes: Mapping[str, Node], result: ValueRef) -> tuple[ValueRef, bool]:
+    """What a result is before zero takes the place of what is negative, if it does."""
+    result = _unviewed(nodes, result)
+    below = nodes.get(result.name)
+    if below is None or below.op != RELU:
+        return result, False
+    return _unviewed(nodes, next(iter(below.operands()))), True
+
+
+def _unviewed(nodes: Mapping[str, Node], ref: ValueRef) -> ValueRef:
+    """The value whose elements a view has in the same order."""
+    while (below := nodes.get(ref.name)) is not None and below.op in SAME_ORDER:
+        ref = next(iter(below.operands()))
+    return ref
+
+
+def _bias(task: KernelTask, nodes: Mapping[str, Node], result: ValueRef, node: Node) -> str | None:
+    """The input that is added to every row of a product, where a result is that and no more."""
+    added = nodes.get(result.name)
+    if added is None or added.op != ADD or len(added.args) != 2 or added.kwargs:
+        return None
+    sources = {_unviewed(nodes, operand).name: operand for operand in added.operands()}
+    others = [name for name in sources if name != node.name]
+    if len(sources) != 2 or len(others) != 1 or others[0] not in {item.name for item in task.graph.inputs}:
+        return None
+    bias, made, product = task.graph.spec(sources[others[0]]), added.outputs[0], node.outputs[0]
+    operand = task.graph.spec(next(iter(node.operands())))
+    is_row = bias.shape[-1:] == made.shape[-1:] == product.shape[-1:] and set(bias.shape[:-1]) <= {1}
+    is_typed = len({bias.dtype, made.dtype, product.dtype, operand.dtype}) == 1
+    return others[0] if is_row and is_typed else None
 
 
 def product_node(task: KernelTask) -> Node:

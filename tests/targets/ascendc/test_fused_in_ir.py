@@ -72,6 +72,15 @@ def lanes(builder: Any, dtype: str, width: int = 5000, steps: Any = "r") -> Kern
     return task
 
 
+def dense_steps(builder: Any, dtype: str) -> KernelTask:
+    """A sum over the middle, whose steps end inside blocks."""
+    graph = builder()
+    x = graph.input("x", ("b", "r", "d"), dtype)
+    total = graph.call("sum.dim_IntList", x, (1,), shape=("b", "d"), dtype=dtype)
+    task: KernelTask = graph.task(total, symbols={"b": 64, "r": 500, "d": 301})
+    return task
+
+
 def few_lanes(builder: Any, dtype: str) -> KernelTask:
     """The same over 90 lanes, all of whose steps fit a tile."""
     return lanes(builder, dtype, 90, 16)
@@ -122,6 +131,8 @@ TASKS = {
     "steps float32": (_normalised, "float32"),
     "steps float16": (_normalised, "float16"),
     "few lanes": (few_lanes, "float32"),
+    "dense steps float32": (dense_steps, "float32"),
+    "dense steps bfloat16": (dense_steps, "bfloat16"),
     "lanes float32": (lanes, "float32"),
     "lanes float16": (lanes, "float16"),
 }

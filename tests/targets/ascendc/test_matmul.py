@@ -104,6 +104,34 @@ def test_a_linear_layer_and_its_activation_are_one_kernel(builder: Any, on_twin:
     np.testing.assert_allclose(result, np.maximum(values @ w.T + b, 0), rtol=1e-4, atol=1e-4)
 
 
+@few(("dtype", "left", "right"), LAYOUTS, keep=(2, 5, 6))
+def test_a_bias_begins_the_sums(
+    dtype: str, left: bool, right: bool, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """Cube cores alone: no element of the bias reaches a column that is not its own, infinite or not."""
+    graph = builder()
+    x = graph.input("x", ("k", "m") if left else ("m", "k"), dtype)
+    y = graph.input("y", ("n", "k") if right else ("k", "n"), dtype)
+    bias = graph.input("bias", ("n",), dtype)
+    a = graph.call("permute.default", x, (1, 0), shape=("m", "k"), dtype=dtype) if left else x
+    b = graph.call("t.default", y, shape=("k", "n"), dtype=dtype) if right else y
+    product = graph.call("mm.default", a, b, shape=("m", "n"), dtype=dtype)
+    moved = graph.call("add.Tensor", bias, product, shape=("m", "n"), dtype=dtype)
+    result = graph.call("relu.default", moved, shape=("m", "n"), dtype=dtype)
+    task = graph.task(result, symbols={"m": 40, "n": 50, "k": 70})
+    source = write(task, initial(task, chip), chip)
+    assert audit(task, source).status is GateStatus.PASSED
+    assert ("__cube__" in source.files["op_kernel.cpp"]) is not (left and dtype == "float32")
+    for m, n, k in (*SIZES, (700, 900, 1000)):
+        rng = np.random.default_rng(m)
+        values, others = (rng.integers(-8, 9, size=shape).astype("f4") / 4 for shape in ((m, k), (k, n)))
+        added = (rng.integers(-64, 65, size=n) / 4).astype("f4")
+        added[rng.integers(n)] = np.inf
+        inputs = {"x": values.T if left else values, "y": others.T if right else others, "bias": added}
+        (found,) = on_twin(task, inputs, sizes={"m": m, "n": n, "k": k})
+        _close(found, np.maximum(values.astype("f8") @ others + added, 0), dtype, k)
+
+
 def test_a_transposition_that_is_reshaped_is_a_kernel_of_its_own(builder: Any, on_twin: Any) -> None:
     graph = builder()
     x, y = graph.input("x", (4, 6, 8)), graph.input("y", (6, 5))

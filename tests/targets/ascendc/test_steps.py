@@ -126,6 +126,48 @@ def test_a_softmax_over_the_steps(builder: Any, on_twin: Any, chip: Any) -> None
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
 
 
+DENSE = [
+    ("sum.dim_IntList", np.sum, "float32"),
+    ("amin.default", np.min, "float16"),
+    ("prod.dim_int", np.prod, "float32"),
+    ("mean.dim", np.mean, "bfloat16"),
+]
+
+
+def _dense(task: KernelTask, chip: Any) -> Strategy:
+    start = _in_steps(task, chip)
+    found = [start, *(move.strategy for move in moves(task, start, chip))]
+    return next(item for item in found if dict(item.settings)["dense"])
+
+
+@few(("op", "reduce", "dtype"), DENSE, keep=(0, 3))
+def test_steps_in_one_run_of_memory(
+    op: str, reduce: Any, dtype: str, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """Steps begin inside blocks: those that end with one are folded first, and then those of a group."""
+    graph = builder()
+    shape, row = ("b", "r", "d"), ("b", 1, "d")
+    x, weight = graph.input("x", shape, dtype), graph.input("weight", ("d",), dtype)
+    axes = 1 if op == "prod.dim_int" else (1,)
+    found = graph.call(
+        op, graph.call("abs.default", x, shape=shape, dtype=dtype), axes, True, shape=row, dtype=dtype
+    )
+    result = graph.call("mul.Tensor", found, weight, shape=row, dtype=dtype)
+    task = graph.task(result, symbols={"b": 64, "r": 900, "d": 300})
+    strategy = _dense(task, chip)
+    for seed, (b, r, d) in enumerate([*SIZES[:4], *SIZES[5:], (70, 65, 301), (2, 700, 996)]):
+        rng = np.random.default_rng(seed)
+        signs, ones = rng.choice([-1, 1], size=(b, r, d)), rng.random((b, r, d)) < 0.99
+        values = np.where(ones, 1, 2) * signs if "prod" in op else rng.integers(-8, 9, size=(b, r, d)) / 4
+        weights = (rng.integers(-8, 9, size=d) / 4).astype("f4")
+        expected = reduce(np.abs(values).astype("f8"), 1, keepdims=True) * weights
+        inputs = {"x": values.astype("f4"), "weight": weights}
+        (value,) = on_twin(task, inputs, strategy=strategy, sizes={"b": b, "r": r, "d": d})
+        exact = 1e-5 if dtype == "float32" else 1e-2
+        np.testing.assert_allclose(np.asarray(value, "f8"), expected, rtol=exact, atol=exact)
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+
+
 WHOLE = [(2, "float32"), (3, "bfloat16"), (7, "float32"), (64, "float16"), (121, "float32")]
 """How many steps a tile holds, all of them."""
 

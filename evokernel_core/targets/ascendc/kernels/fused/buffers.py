@@ -135,6 +135,8 @@ def _row_scratch(kernel: Kernel) -> list[Buffer]:
     if count := len(kernel.row_masks):
         size = count * kernel.row_mask_bytes
         found.append(Buffer("rowMaskBuffer", 1, times(count, "ROW_MASK_BYTES"), "uint8_t", size))
+    if kernel.schedule.dense:
+        found.append(Buffer("laneBuffer", 1, "2 * ROW_CAPACITY", "float", 2 * rows * 4))
     if kernel.broadcasts_rows:
         text, spread = ("STEP_CAPACITY", kernel.schedule.rows) if in_channels else ("ROW_CAPACITY", rows)
         found.append(Buffer("blockBuffer", 1, f"{text} * FLOATS_PER_BLOCK", "float", spread * BLOCK_BYTES))

@@ -19,7 +19,7 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form
 from evokernel_core.targets.ascendc.kernels.fused.shared import point_bytes, shares
-from evokernel_core.targets.ascendc.kernels.fused.steps import MOST_STEPS, lanes_per_block
+from evokernel_core.targets.ascendc.kernels.fused.steps import MOST_STEPS, in_whole_blocks, lanes_per_block
 from evokernel_core.targets.ascendc.kernels.machine import TILE_FLAGS
 from evokernel_core.targets.ascendc.lowering.program import Instruction
 
@@ -127,10 +127,15 @@ def _lanes_work(kernel: Kernel, sizes: Mapping[str, int], cores: int, chip: Chip
         longest = min(longest, schedule.tile // steps // step * step)
     chunk = math.ceil(columns / math.ceil(columns / longest) / step) * step
     chunks = math.ceil(columns / chunk)
+    if schedule.dense:
+        chunk, chunks = columns, 1
     per_core = math.ceil(outer * chunks / cores)
     at_once = min(steps, schedule.tile // chunk, MOST_STEPS) if several else 1
+    if schedule.dense:
+        group = in_whole_blocks(columns)
+        at_once = min(-(-steps // group) * group, max(schedule.tile // columns // group * group, group))
     tiles, lanes = math.ceil(steps / at_once), columns / chunks
-    moved = _moved(min(chunk, columns), columns, width, chip)
+    moved = 1.0 if schedule.dense else _moved(min(chunk, columns), columns, width, chip)
     busy = math.ceil(outer * chunks / per_core)
     return Work(per_core * tiles, steps / tiles * lanes, lanes, busy, tiles, moved)
 
@@ -217,6 +222,9 @@ def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
         fold = 2 * work.elements / LANES + start * (math.log2(steps) + 2)
         if kernel.calls("Exp") and kernel.schedule.online:  # a maximum whose places stay as they are
             fold += steps * start
+        if kernel.schedule.dense:
+            gathered = (in_whole_blocks(round(work.rows)) - 1) * work.rows
+            fold += gathered / chip.vector.elements_per_cycle.gather
         return work.tiles / work.tiles_of_a_row * len(kernel.plan.reductions) * fold
     if kernel.schedule.form is not Form.STREAM and kernel.form not in IN_PIECES:
         return 0.0

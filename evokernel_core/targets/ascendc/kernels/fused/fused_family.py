@@ -76,6 +76,8 @@ class FusedFamily:
             return None
         if schedule.packed:
             schedule = evolve(schedule, columns=-(-columns // LANES) * LANES)
+        if schedule.dense:
+            schedule = evolve(schedule, columns=schedules.dense_room(planned, task))
         try:
             most = schedules.largest_tile(planned, schedule, chip)
             schedule = evolve(schedule, tile=min(schedule.tile, most))

@@ -54,6 +54,7 @@ _DATAFLOW = {
 _KEPT = frozenset({Form.PACKED, Form.RESIDENT, Form.REGION, Form.CHANNELS})
 """The forms that keep rows, or lanes, in the unified buffer from load to store."""
 _READ_AGAIN = 0.02
+_LEAST_DENSE = 1024
 _LEAST_SHARED = 2**18
 """Bytes of a row that are worth sharing: less than it takes for the cores to meet."""
 
@@ -118,7 +119,7 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
     if schedule.packed:
         reason = _packed_refusal(schedule, columns)
     elif schedule.form is Form.STEPS:
-        reason = _steps_refusal(planned, schedule)
+        reason = _steps_refusal(planned, schedule, columns)
     elif schedule.form is Form.RESIDENT and columns > schedule.tile:
         reason = Sentence(
             "A row of {columns} elements does not fit a tile of {tile}.", columns=columns, tile=schedule.tile
@@ -126,13 +127,27 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
     return reason or _buffer_refusal(build(planned, schedule), chip)
 
 
-def _steps_refusal(planned: Plan, schedule: Schedule) -> str | None:
+def _dense_refusal(planned: Plan, schedule: Schedule, columns: int) -> str | None:
+    group = steps.in_whole_blocks(columns)
+    if columns > schedule.columns or group * columns > schedule.tile:
+        return Sentence(
+            "{group} steps of {columns} lanes do not fit a tile of {tile}.",
+            group=group,
+            columns=columns,
+            tile=schedule.tile,
+        )
+    return steps.dense_refusal(planned)
+
+
+def _steps_refusal(planned: Plan, schedule: Schedule, columns: int) -> str | None:
     if schedule.columns > schedule.tile:
         return Sentence(
             "A step of {columns} lanes does not fit a tile of {tile}.",
             columns=schedule.columns,
             tile=schedule.tile,
         )
+    if schedule.dense:
+        return _dense_refusal(planned, schedule, columns)
     if not schedule.whole:
         return None
     count = planned.mid.constant
@@ -184,6 +199,13 @@ def row_room(planned: Plan, task: KernelTask) -> int:
     grow, as a kernel that just fits them would decline the next call."""
     sizes = {name: max(size, _ROOM) for name, size in task.sizes.items()}
     return planned.inner.evaluate(sizes)
+
+
+def dense_room(planned: Plan, task: KernelTask) -> int:
+    """Lanes that a kernel of dense steps has room for, which takes all of a step: a few thousand bytes where
+    calls may have more of them than those of the file."""
+    columns = -(-row_room(planned, task) // LANES) * LANES
+    return columns if planned.inner.constant is not None else max(columns, _LEAST_DENSE)
 
 
 def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
@@ -243,6 +265,8 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
         yield base
         return
     if base.form is Form.STEPS:
+        if _is_padded(planned, task, chip) and steps.dense_refusal(planned) is None:
+            yield evolve(base, columns=dense_room(planned, task), dense=True)
         for lanes in _lane_runs(planned, task, chip):
             yield evolve(base, columns=lanes, spread="columns", online=bool(online_pairs(planned)))
             if planned.mid.constant is not None:
@@ -261,6 +285,12 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
     keeps = (False, True) if invariant_columns(planned, Form.PACKED) else (False,)
     for reduction, spread, keep in product(methods, ("rows", "columns"), keeps):
         yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
+
+
+def _is_padded(planned: Plan, task: KernelTask, chip: Chip) -> bool:
+    """Whether steps do not lie as in memory anyhow: whole blocks of all lanes do."""
+    columns = planned.inner.evaluate(task.sizes)
+    return columns % steps.lanes_per_block(planned) > 0 or columns > _lane_runs(planned, task, chip)[-1]
 
 
 def _lane_runs(planned: Plan, task: KernelTask, chip: Chip) -> list[int]:
@@ -298,14 +328,16 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     yield "three quarters of tile", evolve(here, tile=here.tile * 3 // 4 // _TILE_STEP * _TILE_STEP)
     yield from _buffer_steps(planned, here, chip)
     yield from _form_steps(planned, here, task, chip)
-    if here.form is Form.STEPS:
+    if here.form is Form.STEPS and not here.dense:
         lanes = min(here.columns * 2, _MOST_STRIDED // _LEAST_LANES * _LEAST_LANES)
         yield "twice the lanes", _fitted(planned, evolve(here, columns=lanes), chip)
         half = max(here.columns // 2 // _LEAST_LANES * _LEAST_LANES, _LEAST_LANES)
         yield "half the lanes", _fitted(planned, evolve(here, columns=half), chip)
     if here.packed:
         yield from _packed_steps(planned, here, chip)
-    if here.form is Form.STEPS and planned.mid.constant is not None:
+    if here.form is Form.STEPS:
+        yield from _dense_steps(planned, here, task, chip)
+    if here.form is Form.STEPS and planned.mid.constant is not None and not here.dense:
         yield _whole_step(planned, here, chip)
     if here.form in _IN_PASSES and not here.whole and online_pairs(planned):
         name = _A_PASS_EACH if here.online else Sentence("reductions in pairs, one pass a pair")
@@ -331,6 +363,17 @@ def _whole_step(planned: Plan, here: Schedule, chip: Chip) -> tuple[str, Schedul
     needed = -(-_least_whole_tile(planned) // _TILE_STEP) * _TILE_STEP
     grown = evolve(here, whole=True, online=False, tile=max(here.tile, needed))
     return Sentence("all steps in a tile"), _fitted(planned, grown, chip)
+
+
+def _dense_steps(
+    planned: Plan, here: Schedule, task: KernelTask, chip: Chip
+) -> Iterator[tuple[str, Schedule]]:
+    if here.dense:
+        apart = evolve(here, dense=False, columns=_lane_runs(planned, task, chip)[-1])
+        yield Sentence("each step at a block"), _fitted(planned, apart, chip)
+    elif steps.dense_refusal(planned) is None:
+        dense = evolve(here, dense=True, whole=False, online=False, columns=dense_room(planned, task))
+        yield Sentence("steps in one run of memory"), _fitted(planned, dense, chip)
 
 
 def _least_whole_tile(planned: Plan) -> int:

@@ -52,7 +52,8 @@ class LaneRuns(Nest):
         cores = self.cores()
         share = k.on_host("share", round_up(ceil_div(outer * self.columns, cores), step))
         parts = ceil_div(self.columns, least(share, most()))
-        self.elements = k.param("chunkElements", round_up(ceil_div(self.columns, parts), step))
+        run = self.run_of(round_up(ceil_div(self.columns, parts), step))
+        self.elements = k.param("chunkElements", run)
         chunks = k.param("chunks", ceil_div(self.columns, self.elements))
         units = k.param("units", outer * chunks)
         per_core = k.param("unitsPerCore", ceil_div(units, cores))
@@ -70,6 +71,10 @@ class LaneRuns(Nest):
             for operand in self.kernel.held:
                 self.load(operand, self.place_of(operand, Int(0)), self.lanes)
             yield
+
+    def run_of(self, lanes: Expr) -> Expr:
+        """How many lanes a run has, of which cores would have so many."""
+        return lanes
 
     def place_of(self, operand: PlanInput, step: Expr) -> Expr:
         """Where the unit's lanes of an input begin, at a step."""

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evokernel_core.targets.ascendc.ir.builder import Builder, strides
-from evokernel_core.targets.ascendc.ir.expr import U32, Condition, Expr, Index, Int, State, Var, ceil_div
+from evokernel_core.targets.ascendc.ir.builder import Builder, read_as, strides
+from evokernel_core.targets.ascendc.ir.expr import (
+    U32,
+    Choice,
+    Condition,
+    Expr,
+    Index,
+    Int,
+    State,
+    Var,
+    ceil_div,
+)
 from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.ir.nodes import Converted, Operand, Slice
 from evokernel_core.targets.ascendc.kernels.fused.selection import WIDTH
 
 _BLOCK = 8
+_FLOAT_BYTES = 4
 _LEFT = State("stepsLeft", 0, "that are still to be folded", U32)
 _HALVINGS = 6
 """How often estimates take steps to be halved."""
+
+
+def in_whole_blocks(lanes: Expr) -> Expr:
+    """How many steps of so many lanes end with a block at least."""
+    found: Expr = Int(_BLOCK)
+    for steps in (_BLOCK // 2, _BLOCK // 4, 1):
+        found = Choice(lanes % (_BLOCK // steps), "==", Int(0), Int(steps), found)
+    return found
 
 
 class OverLanes:
@@ -76,6 +95,41 @@ class OverLanes:
         note = f"{key} of the steps of a tile, one half to the other, until one is left."
         places, numbers = {"to": to, "tile": source}, {"height": height, "width": width}
         self._k.routine(f"Fold{key}", places, numbers, write, note)
+
+    def define_places(self, table: Slice, width: Expr) -> None:
+        """Where each lane of a step lies, in bytes from its first."""
+        for key, more in (("CreateVecIndex", Int(0)), ("Muls", Int(_FLOAT_BYTES))):
+            sources = () if key == "CreateVecIndex" else (table,)
+            number = Converted(more, "int32_t")
+            self._k.call(key, table, *sources, number, width, repeats=ceil_div(width, WIDTH))
+
+    def fold_dense(
+        self,
+        key: str,
+        to: Slice,
+        source: Slice,
+        inside: tuple[Slice, Slice],
+        sizes: tuple[Expr, Expr, Expr],
+    ) -> None:
+        """All steps to one, which lie one behind the other; they are lost. ``inside``: where lanes of a step
+        lie, and room for a step that begins inside a block. ``sizes``: steps, those of a group that ends with
+        a block, and lanes."""
+        k, (height, group, width) = self._k, sizes
+
+        def write(places: Sequence[Slice], numbers: Sequence[Var]) -> None:
+            (made, steps, table, other), (tall, few, wide) = places, numbers
+            self._halve(key, steps, tall // few, few * wide)
+            self._copy(made, steps, wide)
+            with k.loop("behind", few - 1) as step:
+                first = k.let("first", (step + 1) * wide * _FLOAT_BYTES)
+                times = ceil_div(wide, WIDTH)
+                k.call("Gather", other, steps, read_as("uint32_t", table), first, wide, repeats=times)
+                self._steps(key, (made, made, other), wide)
+
+        table, other = inside
+        note = f"{key} of the steps of a tile, groups of them one half to the other, then those of one group."
+        places = {"to": to, "tile": source, "table": table, "other": other}
+        k.routine(f"Fold{key}", places, {"height": height, "group": group, "width": width}, write, note)
 
     def fold_kept(self, key: str, to: Slice, source: Slice, height: Expr, width: Expr) -> None:
         """All steps to one, one after the other; they stay as they are."""

@@ -60,7 +60,8 @@ class Schedule(described.Schedule):
     most lanes of a tile of several steps.
     ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op.
     ``at_once``: bytes of the rows that cores share at a time, which L2 should keep.
-    ``whole``: a tile has all the steps of its lanes, which are read once."""
+    ``whole``: a tile has all the steps of its lanes, which are read once.
+    ``dense``: the steps of a tile lie as in memory, whose lanes are all of a step: one run, no padding."""
 
     form: Form
     tile: int
@@ -77,6 +78,7 @@ class Schedule(described.Schedule):
     keep_columns: bool = False
     at_once: int = 0
     whole: bool = False
+    dense: bool = False
 
     @property
     def packed(self) -> bool:

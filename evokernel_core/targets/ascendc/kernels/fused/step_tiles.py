@@ -16,24 +16,27 @@ from attrs import frozen
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.targets.ascendc.ir.builder import whole
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
+    Choice,
     Constant,
     Expr,
     Int,
     Param,
     Var,
     ceil_div,
+    greatest,
     least,
     round_up,
 )
 from evokernel_core.targets.ascendc.ir.floats import AsFloat, Inverse, Literal, Negative
+from evokernel_core.targets.ascendc.ir.nodes import Buffer, Slice
 from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
-from evokernel_core.targets.ascendc.ir.nodes import Slice
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.lanes import LaneRuns
-from evokernel_core.targets.ascendc.kernels.fused.over_lanes import OverLanes
+from evokernel_core.targets.ascendc.kernels.fused.over_lanes import OverLanes, in_whole_blocks
 from evokernel_core.targets.ascendc.kernels.fused.passes import COMBINE, Accumulation, Pass
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.targets.ascendc.kernels.fused.selection import Selector
@@ -48,6 +51,9 @@ from evokernel_core.targets.ascendc.lowering.program import Instruction
 
 _NOTE = (
     "Lanes side by side, of which a tile has several steps, one below another; they are folded at the end."
+)
+_DENSE_NOTE = (
+    "A tile is one run of memory: as many whole steps, of which groups end with a block, are folded."
 )
 _WHOLE_NOTE = "Lanes side by side, of which a tile has all the steps, one below another: they are read once."
 _MOST_STEPS = Constant("MOST_STEPS", MOST_STEPS, "repeats of one instruction")
@@ -145,8 +151,10 @@ class StepTiles(LaneRuns):
 class Blocked(StepTiles):
     """A kernel that reads the steps of its lanes once for each pass."""
 
+    note = _NOTE
+
     def __init__(self, kernel: Kernel, passes: Sequence[Pass], final: TileProgram) -> None:
-        super().__init__(kernel, _NOTE)
+        super().__init__(kernel, self.note)
         self._passes, self._final = passes, final
 
     def build(self) -> IRKernel:
@@ -160,9 +168,9 @@ class Blocked(StepTiles):
     def _cut(self) -> None:
         """Fields for the steps of a tile, which are as many in all but the last."""
         k = self.k
-        most = least(least(self.steps, self.tile // self.elements), _MOST_STEPS)
-        tiles = ceil_div(self.steps, k.on_host("mostSteps", most))
-        self._rows: Param = k.param("stepsPerTile", ceil_div(self.steps, tiles), ctype=U32)
+        most = k.on_host("mostSteps", least(least(self.steps, self.tile // self.elements), _MOST_STEPS))
+        rows = ceil_div(self.steps, ceil_div(self.steps, most))
+        self._rows: Param = k.param("stepsPerTile", rows, ctype=U32)
         self._tiles = k.param("tilesOfSteps", ceil_div(self.steps, self._rows))
 
     @contextmanager
@@ -201,10 +209,13 @@ class Blocked(StepTiles):
         if pair is not None and not pair.is_moments:
             self._rescale(part.first_of(pair), places, head)
         is_read_again = any(other.first is one.value and not other.is_moments for other in part.pairs)
-        fold = self._over.fold_kept if is_read_again else self._over.fold
-        fold(key, row, places, self._rows, self._pitch)
+        self._fold(key, row, places, keep=is_read_again)
         if pair is not None and pair.is_moments:
             self._centre(part.first_of(pair), one, head)
+
+    def _fold(self, key: str, row: Slice, places: Slice, *, keep: bool) -> None:
+        fold = self._over.fold_kept if keep else self._over.fold
+        fold(key, row, places, self._rows, self._pitch)
 
     def _rescale(self, largest: Accumulation, sums: Slice, head: Selector) -> None:
         """The sums of a lane to its maximum."""
@@ -232,6 +243,58 @@ class Blocked(StepTiles):
         with self._tiles_of(final) as tile:
             self.write(final.body, final, self.on_tile(tile, self._pitch))
             self.store_steps(tile)
+
+
+class Dense(Blocked):
+    """A kernel whose tiles are runs of memory, where a core has all lanes of its steps: a step may begin
+    inside a block, and as many as end with one are a group. Where a tile is too small for a group, steps are
+    cut into runs of lanes, each of which begins a block."""
+
+    note = _DENSE_NOTE
+
+    def __init__(self, kernel: Kernel, passes: Sequence[Pass], final: TileProgram) -> None:
+        super().__init__(kernel, passes, final)
+        capacity = self.storage.row_capacity
+        self._table = whole(Buffer("laneTable", "int32_t", 4, capacity))
+        self._step_inside = whole(Buffer("laneStep", "float", 4, capacity))
+
+    def run_of(self, lanes: Expr) -> Expr:
+        k, columns = self.k, self.columns
+        group = k.on_host("inWholeBlocks", in_whole_blocks(columns), "steps that end with a block")
+        room = k.on_host(
+            "room", least(self.storage.row_capacity, self.tile // group), "lanes of a group's steps"
+        )
+        self._group = k.param("group", Choice(columns, "<=", room, group, Int(0)), "0: lanes are cut", U32)
+        return Choice(self._group, ">", Int(0), columns, lanes)
+
+    def _cut(self) -> None:
+        k = self.k
+        group = k.on_host("stepsOfGroup", greatest(self._group, Int(1)))
+        most = k.on_host("mostSteps", self.tile // self.elements // group * group)
+        rows = round_up(ceil_div(self.steps, ceil_div(self.steps, most)), group)
+        self._rows = k.param("stepsPerTile", rows, ctype=U32)
+        self._tiles = k.param("tilesOfSteps", ceil_div(self.steps, self._rows))
+
+    def pitch(self) -> Var:
+        self.k.require(self.columns, "<=", self._most_columns)
+        apart = Choice(self._group, ">", Int(0), self.columns, round_up(self.lanes, self._block))
+        return self.k.let("pitch", apart, U32)
+
+    def define_lanes(self) -> None:
+        super().define_lanes()
+        self._over.define_places(self._table, least(self.columns, self.storage.row_capacity))
+
+    def load_steps(self, operand: PlanInput, tile: StepTile) -> None:
+        with self.k.when(self._group, ">", 0):
+            queue, tensor = self.storage.queues[operand.name], self.tensors[operand.name]
+            self.k.load(queue, tensor, self.place_of(operand, tile.step), tile.count)
+        with self.k.otherwise():
+            super().load_steps(operand, tile)
+
+    def _fold(self, key: str, row: Slice, places: Slice, *, keep: bool) -> None:
+        group = self.k.let("stepsOfGroup", greatest(self._group, Int(1)))
+        inside = self._table, self._step_inside
+        self._over.fold_dense(key, row, places, inside, (self._rows, group, self._pitch))
 
 
 class Whole(StepTiles):
@@ -262,4 +325,5 @@ def build(plan: Plan, schedule: Schedule) -> IRKernel:
     """The kernel of a plan."""
     if schedule.whole:
         return Whole(whole_resources(plan, schedule), _WHOLE_NOTE).build()
-    return Blocked(*in_step_passes(plan, schedule)).build()
+    kind = Dense if schedule.dense else Blocked
+    return kind(*in_step_passes(plan, schedule)).build()

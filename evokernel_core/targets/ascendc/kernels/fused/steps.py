@@ -9,6 +9,7 @@ a lane comes to is read by the steps of a tile in turn, with a repeat stride of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -23,8 +24,8 @@ from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK
 from evokernel_core.targets.ascendc.kernels.fused.columnwise import LaneLowerer
 from evokernel_core.targets.ascendc.kernels.fused.passes import COMBINE, Pass, in_passes
-from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish
-from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
+from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish, virtuals
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.lowering.program import Instruction, Lowerer, Virtual, used_inputs
 
 MOST_STEPS = most_of("Add", "repeatTime")
@@ -118,6 +119,25 @@ def refusal(plan: Plan) -> str | None:
         ITEM_SIZE[operand.dtype] > max(widths) for operand in plan.inputs if operand.domain is Domain.ROW
     )
     return "A copy of wider lanes does not fill the distance between steps." if any(wider) else None
+
+
+def in_whole_blocks(lanes: int) -> int:
+    """How many steps of so many lanes end with a block at least."""
+    return FLOATS_PER_BLOCK // math.gcd(lanes, FLOATS_PER_BLOCK)
+
+
+def dense_refusal(plan: Plan) -> str | None:
+    """Why the steps of a plan cannot lie as in memory, where most of them begin inside a block: instructions
+    take a tile from its first element on, and nothing but whole tiles."""
+    if any(output.domain is Domain.FULL for output in plan.outputs):
+        return "Steps that are stored begin at whole blocks."
+    _, parts, _ = in_step_passes(plan, Schedule(Form.STEPS, 0))
+    if len(parts) > 1:
+        return "Steps that are read again read what their lanes come to."
+    (program,) = (part.program for part in parts)
+    domains = {operand.domain for operand in program.inputs}
+    domains |= {virtual.domain for virtual in virtuals(program.instructions)}
+    return None if domains <= {Domain.FULL} else "What lanes have beside steps is repeated at whole blocks."
 
 
 def lanes_per_block(plan: Plan) -> int:

@@ -80,6 +80,14 @@ class OperandPanels:
 
 
 @frozen
+class BiasPanel:
+    """The numbers with which the columns of a result begin, and where they lie in L1: a row of fractals."""
+
+    tensor: Tensor
+    panel: Buffer
+
+
+@frozen
 class MatmulTile:
     """One tile of the result."""
 
@@ -111,6 +119,7 @@ class MatmulDesign:
     bases: Bases
     a: OperandPanels
     b: OperandPanels
+    bias: BiasPanel | None
     result: Buffer
     target: Tensor | Ring
 
@@ -143,6 +152,26 @@ class MatmulDesign:
         with k.pieces("first", (0, tile.columns), self.tiling.part_n) as (first, count):
             source = self._place(b, tile, tile.column + first, start)
             k.do(Nd2Nz(at(b.panel, first * self.bases.panel_k), source, count, depth, b.pitch))
+
+    def load_bias(self, tile: MatmulTile) -> None:
+        """The numbers of a tile's columns, unless the stage holds them."""
+        if self.bias is not None:
+            with self.k.kept(self.bias.panel, tile.column):
+                source = Region(self.bias.tensor, tile.column)
+                self.k.do(Nd2Nz(whole(self.bias.panel), source, Int(1), tile.columns, tile.columns))
+
+    def begin_with_bias(self, tile: MatmulTile, part: ResultPart) -> None:
+        """A sum begins with the numbers of its columns in every row."""
+        k, one = self.k, CubeSpan(Int(0), Int(1), Int(1))
+        assert self.bias is not None
+        note = "The product of a column of ones with the row of biases, onto which the steps add."
+        with k.section("BeginWithBias", note):
+            k.do(InitConst(whole(self.a.step), ceil_div(tile.rows, _FRACTAL), 1))
+            some = CubeSpan(part.first, part.columns, tile.columns)
+            k.do(LoadData(whole(self.b.step), whole(self.bias.panel), one, some, turned=True))
+            operands = whole(self.result), whole(self.a.step), whole(self.b.step)
+            turned = self.a.side.transposed
+            k.do(Mmad(*operands, tile.rows, part.columns, Int(1), turned, begins=True))
 
     def _place(self, operand: OperandPanels, tile: MatmulTile, row: Expr, column: Expr) -> Region:
         """Where a row and a column of memory lie in the matrix of a tile."""
@@ -217,7 +246,16 @@ def design_of(k: Builder, problem: Product, schedule: MatmulSchedule, *, is_hand
     b = _operand(k, problem, problem.b, ("b", Memory.L0B), (bases.parts, bases.n, bases))
     result = Buffer("result", "float", 4, bases.m * bases.n, schedule.results, memory=Memory.L0C)
     target = _target(k, problem, schedule, bases, is_handed=is_handed)
-    return MatmulDesign(k, problem, tiling, bases, a, b, result, target)
+    return MatmulDesign(k, problem, tiling, bases, a, b, _bias(k, problem, bases), result, target)
+
+
+def _bias(k: Builder, problem: Product, bases: Bases) -> BiasPanel | None:
+    if problem.bias is None:
+        return None
+    ctype, size = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype]
+    tensor = k.input("bias", camel(problem.bias), ctype, size)
+    panel = Buffer("biasPanel", ctype, size, bases.parts * bases.n * _FRACTAL, _SLOTS, memory=Memory.L1)
+    return BiasPanel(tensor, panel)
 
 
 def _tiling(k: Builder, problem: Product, bases: Bases) -> MatmulTiling:

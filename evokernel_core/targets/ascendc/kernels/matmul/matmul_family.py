@@ -60,7 +60,7 @@ class Matmul:
 def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
     product, epilogue = read_chain(
-        task, lambda ref, rows, columns: read_epilogue(task, ref, rows, columns, chip)
+        task, lambda ref, rows, columns: read_epilogue(task, ref, rows, columns, chip), _begins_with_bias
     )
     if epilogue is None:
         return Matmul(product, None, None)
@@ -68,6 +68,12 @@ def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     if kernel is None:
         raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
     return Matmul(product, epilogue, cost_of(kernel, epilogue.source, chip))
+
+
+def _begins_with_bias(product: Product) -> bool:
+    """Whether sums may begin with a product of depth 1: a turned operand of float32 lies in L0A in squares,
+    which take two blocks of the other one."""
+    return product.dtype != "float32" or not product.a.transposed
 
 
 def _broken(problem: Matmul, schedule: MatmulSchedule, sizes: Sizes, chip: Chip) -> str | None:

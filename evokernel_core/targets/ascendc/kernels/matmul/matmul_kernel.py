@@ -81,6 +81,9 @@ def _sums(design: MatmulDesign, tile: MatmulTile) -> None:
     with k.loop("panel", panels, U64) as panel:
         start = k.let("start", begin + panel * most, U64)
         depth = k.let("depth", _unless_empty(design, start, end, least(end - start, most), 0))
+        if design.bias is not None:
+            with k.when(panel, "==", 0):
+                design.load_bias(tile)
         if _may_be_empty(design):
             with k.when(depth, ">", 0):
                 design.load(tile, start, depth)
@@ -125,6 +128,9 @@ def _results(design: MatmulDesign, tile: MatmulTile, part: ResultPart) -> None:
 def _whole(design: MatmulDesign, tile: MatmulTile, part: ResultPart) -> None:
     k = design.k
     with k.sum(part.panel, _LANE):
+        if design.bias is not None:
+            with k.when(part.panel, "==", 0):
+                design.begin_with_bias(tile, part)
         design.add_steps(tile, part)
         if _may_be_empty(design):
             with k.when(part.depth, "==", 0):

@@ -19,9 +19,10 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost
 from evokernel_core.targets.ascendc.kernels.lowest import lowest
+from evokernel_core.targets.ascendc.kernels.machine import asked
 from evokernel_core.targets.ascendc.kernels.settings import whole_step
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
@@ -114,7 +115,7 @@ def refusal(problem: Product, schedule: MatmulSchedule, chip: Chip, behind: Cost
             2 * max(bases[:2]) * schedule.base_k * size > memory.l0_bytes,
             "Two steps of an operand do not fit L0.",
         ),
-        (_l1_bytes(schedule, size) > memory.l1_bytes, "Two panels of each operand do not fit L1."),
+        (_l1_bytes(problem, schedule) > memory.l1_bytes, "Two panels of each operand do not fit L1."),
         (schedule.parts > schedule.results, "The results of a tile are in L0C together."),
         (
             schedule.results * schedule.base_m * schedule.base_n * 4 > memory.l0c_bytes,
@@ -125,8 +126,15 @@ def refusal(problem: Product, schedule: MatmulSchedule, chip: Chip, behind: Cost
     return next((reason for broken, reason in rules if broken), None)
 
 
-def _l1_bytes(schedule: MatmulSchedule, size: int) -> int:
-    return 2 * (schedule.base_m + schedule.parts * schedule.base_n) * schedule.panel_k * size
+def _l1_bytes(problem: Product, schedule: MatmulSchedule) -> int:
+    panels = 2 * (schedule.base_m + schedule.parts * schedule.base_n) * schedule.panel_k
+    return panels * ITEM_SIZE[problem.dtype] + 2 * _bias_bytes(problem, schedule)
+
+
+def _bias_bytes(problem: Product, schedule: MatmulSchedule) -> int:
+    """Bytes in L1 of a row of biases, which takes a row of fractals."""
+    elements = 0 if problem.bias is None else schedule.parts * schedule.base_n * FRACTAL
+    return elements * ITEM_SIZE[problem.dtype]
 
 
 def best(
@@ -177,7 +185,8 @@ def of_shape(problem: Product, shape: MatmulSchedule, chip: Chip) -> Iterator[Ma
     """The schedules of a shape of tile: they differ in depths and strips."""
     size, deepest = ITEM_SIZE[problem.dtype], shape.base_k
     for base_k in {deepest, _half(deepest)}:
-        most = chip.memory.l1_bytes // 2 // size // (shape.base_m + shape.parts * shape.base_n) // base_k
+        room = chip.memory.l1_bytes // 2 - _bias_bytes(problem, shape)
+        most = room // size // (shape.base_m + shape.parts * shape.base_n) // base_k
         panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
         for count, strip in product(panels, _STRIPS):
             yield MatmulSchedule(
@@ -328,7 +337,7 @@ def _taken_us(
     """``reads``: bytes that operands take from device memory, and cycles in which those of a tile are
     loaded."""
     moved, loads = reads
-    store = _store_cycles(problem, cut, chip)
+    store = _store_cycles(problem, cut, problem.n.evaluate(sizes) if behind is None else None, chip)
     pipes = (
         _matrix_cycles(problem, schedule, cut, chip),
         _step_cycles(problem, schedule, cut, chip),
@@ -372,7 +381,10 @@ def _matrix_cycles(problem: Product, schedule: MatmulSchedule, cut: _Cut, chip: 
     a_fractal = chip.cube.fractal_cycles(size)
     start = chip.cube.mmad_overhead_cycles if fractals >= 10 else chip.cube.mmad_latency_cycles
     count = math.ceil(cut.depth / schedule.base_k)
-    return cut.parts * (fractals * math.ceil(cut.depth * size / BLOCK_BYTES) * a_fractal + start * count)
+    blocks = math.ceil(cut.depth * size / BLOCK_BYTES)
+    if problem.bias is not None:  # one more product
+        count, blocks = count + 1, blocks + 1
+    return cut.parts * (fractals * blocks * a_fractal + start * count)
 
 
 def _step_cycles(problem: Product, schedule: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
@@ -408,26 +420,26 @@ def _load_cycles(
     bursts, run = (length, depth * size) if along_k else (depth, length * size)
     pitch = side.pitch.evaluate(sizes)
     any_run = panel.at_most and along_k
-    step = (panel.depth if along_k else length) * size
-    aligned = pitch * size % chip.mte.aligned_bytes == 0
-    aligned = aligned and (any_run or step % chip.mte.aligned_bytes == 0)
-    cut_short = 0.0 if any_run or run % REQUEST_BYTES == 0 else 0.75
-    requests = bursts * (run / REQUEST_BYTES + (cut_short if aligned else 1.0))
-    wire = bursts * run if aligned else max(bursts * run, requests * REQUEST_BYTES)
+    step = 0 if any_run else (panel.depth if along_k else length) * size
+    requests, wire = (bursts * each for each in asked(run, chip, pitch * size, step))
     hit, miss = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.load_bytes_per_cycle
     # Cores that meet at one address take turns, and most of them do.
-    asked = requests * chip.gm.same_address_cost * cut.cores / chip.gm.requests_per_cycle
+    at_once = requests * chip.gm.same_address_cost * cut.cores / chip.gm.requests_per_cycle
     pieces = bursts * chip.mte.min_copy_cycles if pitch > _MOST_PITCH else 0.0
     own = max(wire * ((1 - missed) / hit + missed / miss), bursts * chip.mte.min_burst_cycles, pieces)
     share = chip.gm.l2_bytes_us / chip.mhz / cut.cores
-    return float(max(own, asked, wire / share) * cut.depth / depth)
+    return float(max(own, at_once, wire / share) * cut.depth / depth)
 
 
-def _store_cycles(problem: Product, cut: _Cut, chip: Chip) -> float:
+def _store_cycles(problem: Product, cut: _Cut, columns: int | None, chip: Chip) -> float:
+    """Of a tile's results; ``columns`` of the whole product, None where vector cores take them densely."""
     size = ITEM_SIZE[problem.out_dtype]
-    elements = cut.tile_m * cut.tile_n
-    rate = chip.cube.fixpipe_elements(size)
-    return float(max(elements / rate, elements * size / chip.cube.fixpipe_gm_bytes_per_cycle))
+    rows, run = cut.tile_m * cut.parts, min(cut.part_n, columns or cut.part_n) * size
+    requests, wire = asked(run, chip, run if columns is None else columns * size, run)
+    at_once = rows * requests * cut.cores / chip.gm.requests_per_cycle
+    cycles = cut.tile_m * cut.tile_n / chip.cube.fixpipe_elements(size)
+    cycles += cut.parts * chip.cube.fixpipe_overhead_cycles
+    return float(max(cycles, rows * wire / chip.cube.fixpipe_gm_bytes_per_cycle, at_once))
 
 
 def _memory_bytes(problem: Product, strip: int, cut: _Cut, sizes: Mapping[str, int], chip: Chip) -> float:
