@@ -28,7 +28,7 @@ from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.targets.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import layers_together
 from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
-from evokernel_core.targets.ascendc.rewrites import matmul
+from evokernel_core.targets.ascendc.rewrites import gather, matmul
 from evokernel_core.targets.ascendc.rewrites.half_operands import half_operands
 from evokernel_core.targets.ascendc.rewrites.integer_reductions import integer_reductions
 from evokernel_core.targets.ascendc.rewrites.integers import integers_in_float32
@@ -36,7 +36,7 @@ from evokernel_core.targets.ascendc.rewrites.integers import integers_in_float32
 _PASSES = Passes(
     (integers_in_float32, integer_reductions),
     (half_operands,),
-    {**matmul.REWRITES, **rewrites_with(layers_together)},
+    {**matmul.REWRITES, **gather.REWRITES, **rewrites_with(layers_together)},
 )
 
 
