@@ -40,7 +40,11 @@ def _read_in_parts(task: KernelTask) -> set[str]:
     outputs = {ref.name for ref in graph.outputs}
     inputs, whole = {operand.name for operand in graph.inputs}, set[str]()
     for node in graph.nodes:
-        if _is_unary(node, graph) and next(node.operands()).name in inputs | whole and node.name not in outputs:
+        if (
+            _is_unary(node, graph)
+            and next(node.operands()).name in inputs | whole
+            and node.name not in outputs
+        ):
             whole.add(node.name)
     for node in reversed(graph.nodes):
         if node.name in whole and not _is_cut(node, readers[node.name], whole, task):
@@ -53,7 +57,9 @@ def _read_in_parts(task: KernelTask) -> set[str]:
 
 def _is_unary(node: Node, graph: Graph) -> bool:
     operands = tuple(node.operands())
-    return node.op in POINTWISE and len(operands) == 1 and graph.spec(operands[0]).shape == node.outputs[0].shape
+    return (
+        node.op in POINTWISE and len(operands) == 1 and graph.spec(operands[0]).shape == node.outputs[0].shape
+    )
 
 
 def _is_cut(node: Node, readers: list[Node], whole: set[str], task: KernelTask) -> bool:

@@ -1,4 +1,4 @@
-"""Permutations and selections that leave every element where it is are reshapes, which cost nothing anywhere."""
+"""Permutations and selections that leave every element where it is are reshapes, which cost nothing."""
 
 from __future__ import annotations
 

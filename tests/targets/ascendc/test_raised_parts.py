@@ -38,9 +38,7 @@ def test_parts_that_overlap_are_cut_where_they_are(builder: Any, chip: Any) -> N
     graph = builder()
     x = graph.input("x", ("a", 24), "float16")
     wide = graph.call("_to_copy.default", x, shape=("a", 24))
-    parts = [
-        graph.call("slice.Tensor", wide, 1, first, first + 14, shape=("a", 14)) for first in (0, 5)
-    ]
+    parts = [graph.call("slice.Tensor", wide, 1, first, first + 14, shape=("a", 14)) for first in (0, 5)]
     task = graph.task(graph.call("mul.Tensor", *parts, shape=("a", 14)), symbols={"a": 5})
     names = [node.op for node in legalised(task, chip).graph.nodes]
     assert names.count("aten._to_copy.default") == 1
@@ -51,4 +49,7 @@ def test_the_one_place_of_a_dimension_is_a_view(builder: Any, chip: Any) -> None
     x = graph.input("x", (1, "a", 24))
     row = graph.call("select.int", x, 0, 0, shape=("a", 24))
     task = graph.task(graph.call("exp.default", row, shape=("a", 24)), symbols={"a": 5})
-    assert [node.op for node in legalised(task, chip).graph.nodes] == ["aten.view.default", "aten.exp.default"]
+    assert [node.op for node in legalised(task, chip).graph.nodes] == [
+        "aten.view.default",
+        "aten.exp.default",
+    ]

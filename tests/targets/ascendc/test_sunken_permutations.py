@@ -47,7 +47,9 @@ def test_weighted_sums_of_permuted_values(
         weights = _values((sizes["b"], 1), 3)
         inputs = dict(zip(("x", "y"), given, strict=True)) | {"weight": weights}
         first, second = (value.transpose(order).astype("f8") for value in given)
-        expected = (first * (weights[:, :, None] if scale is not None else 1) + second).sum(dims, keepdims=keeps)
+        expected = (first * (weights[:, :, None] if scale is not None else 1) + second).sum(
+            dims, keepdims=keeps
+        )
         (got,) = on_twin(task, inputs, sizes=sizes)
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
 

@@ -1,5 +1,5 @@
-"""Gathers along another dimension than the last one: the vector unit picks elements of rows faster than copies
-fetch them one by one, so that the dimension comes last first."""
+"""Gathers along another dimension than the last one: the vector unit picks elements of rows faster than
+copies fetch them one by one, so that the dimension comes last first."""
 
 from __future__ import annotations
 
