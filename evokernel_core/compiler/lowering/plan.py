@@ -11,7 +11,16 @@ from attrs import evolve, frozen
 from evokernel_core.compiler.lowering.checks import check_task
 from evokernel_core.compiler.lowering.graph import GraphLowering, Output
 from evokernel_core.compiler.lowering.stripes import SLICE
-from evokernel_core.compiler.lowering.values import Builder, Domain, Load, Operand, Stripe, Value, needed
+from evokernel_core.compiler.lowering.values import (
+    WHOLE,
+    Builder,
+    Domain,
+    Load,
+    Operand,
+    Stripe,
+    Value,
+    needed,
+)
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.compiler.shapes.space import Refine, Space
 from evokernel_core.compiler.shapes.views import VIEWS
@@ -38,7 +47,7 @@ class PlanInput:
     outer: tuple[bool, ...]
     mid: bool
     inner: bool
-    stripe: Stripe = Stripe()
+    stripe: Stripe = WHOLE
 
     @property
     def domain(self) -> Domain:
@@ -93,7 +102,7 @@ class Plan:
     @property
     def has_stripes(self) -> bool:
         """Whether an input is read in parts of its rows."""
-        return any(operand.stripe != Stripe() for operand in self.inputs)
+        return any(operand.stripe != WHOLE for operand in self.inputs)
 
     @cached_property
     def reductions(self) -> tuple[Value, ...]:

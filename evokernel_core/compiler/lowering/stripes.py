@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from evokernel_core.compiler.lowering.values import Stripe
-from evokernel_core.domain.graph import Node, literal
-from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
+from evokernel_core.compiler.shapes.sizes import extent
+from evokernel_core.domain.graph import Node, SymbolicInt, literal
+from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec
 
 SLICE = "aten.slice.Tensor"
 _LEAST_BYTES = 256
@@ -24,12 +25,20 @@ def stripe_of(node: Node, operand: TensorSpec) -> Stripe | None:
     dim = sliced_dim(node, len(operand.shape))
     start, _, step = (*node.args[2:], *(0, None, 1)[len(node.args[2:]) :])
     whole, length = operand.shape[dim], node.outputs[0].shape[dim]
-    if not isinstance(whole, int) or not isinstance(length, int) or not isinstance(start, int | None):
+    if isinstance(start, int) and start < 0:
+        start = whole + start if isinstance(whole, int) else None
+    first = start.expression if isinstance(start, SymbolicInt) else start
+    if step != 1 or not length or not isinstance(first, int | str):
         return None
-    if step != 1 or not length or whole % length:
-        return None
-    first = max(start or 0, -whole) % whole
-    behind = [size for size in operand.shape[dim + 1 :] if isinstance(size, int)]
-    if first % length or length * math.prod(behind) * ITEM_SIZE[operand.dtype] < _LEAST_BYTES:
-        return None
-    return Stripe(whole // length, first // length)
+    every, number = (_quotient(size, length) for size in (whole, first))
+    known = math.prod(size for size in (length, *operand.shape[dim + 1 :]) if isinstance(size, int))
+    is_short = isinstance(length, int) and known * ITEM_SIZE[operand.dtype] < _LEAST_BYTES
+    return None if every is None or number is None or is_short else Stripe(every, number)
+
+
+def _quotient(size: Dim, length: Dim) -> int | None:
+    """How often a length is in a size, where that is the same for all sizes; None otherwise."""
+    if size == 0:
+        return 0
+    quotient = extent(size).divided_by(extent(length))
+    return None if quotient is None else quotient.constant

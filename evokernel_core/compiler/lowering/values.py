@@ -87,8 +87,11 @@ class Stripe:
     """Every so many rows of an input, from the row of the number ``first`` on: what a slice is that begins at
     a multiple of its length, where rows are as long as it is."""
 
-    every: int = 1
-    first: int = 0
+    every: int
+    first: int
+
+
+WHOLE = Stripe(1, 0)
 
 
 @frozen
@@ -98,7 +101,7 @@ class Load:
 
     source: str
     atoms: tuple[int, ...]
-    stripe: Stripe = Stripe()
+    stripe: Stripe = WHOLE
     columns: tuple[int, ...] = ()
 
     def treats(self, atom: int) -> int:

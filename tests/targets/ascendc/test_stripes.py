@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
+from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.tensor import TensorSpec
 
 
@@ -77,6 +78,20 @@ def test_slices_are_read_where_they_lie(case: Case, builder: Any, on_twin: Any) 
     strategy = on_twin.initial(task)
     assert not strategy.kernels  # one kernel, and no copies before it
     _check(case, on_twin, task, strategy, (96, 1, 7, 131))
+
+
+def test_halves_of_any_length(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "2 * h"))
+    first = graph.call("slice.Tensor", x, 1, 0, SymbolicInt("h"), shape=("a", "h"))
+    second = graph.call("slice.Tensor", x, 1, SymbolicInt("h"), 2**63 - 1, shape=("a", "h"))
+    task = graph.task(graph.call("sub.Tensor", first, second, shape=("a", "h")), symbols={"a": 64, "h": 192})
+    strategy = on_twin.initial(task)
+    assert not strategy.kernels
+    for a, h in ((64, 192), (3, 5), (50, 190), (2, 33)):
+        values = np.random.default_rng(a).normal(size=(a, 2 * h)).astype("f4")
+        (got,) = on_twin(task, {"x": values}, strategy, {"a": a, "h": h})
+        np.testing.assert_array_equal(got, values[:, :h] - values[:, h:])
 
 
 @pytest.mark.thorough
