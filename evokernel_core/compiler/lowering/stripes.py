@@ -23,7 +23,8 @@ def stripe_of(node: Node, operand: TensorSpec) -> Stripe | None:
     """Which rows of the operand a slice is, a row being all that one place of the dimensions in front of the
     sliced one has; None for a slice that is anything else."""
     dim = sliced_dim(node, len(operand.shape))
-    start, _, step = (*node.args[2:], *(0, None, 1)[len(node.args[2:]) :])
+    start = node.args[2] if len(node.args) > 2 else 0
+    step = node.args[4] if len(node.args) > 4 else 1
     whole, length = operand.shape[dim], node.outputs[0].shape[dim]
     if isinstance(start, int) and start < 0:
         start = whole + start if isinstance(whole, int) else None
