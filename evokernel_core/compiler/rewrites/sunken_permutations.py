@@ -29,9 +29,11 @@ _REDUCTIONS = ("aten.sum.dim_IntList", "aten.mean.dim", "aten.amax.default", "at
 def sunken_permutations(task: KernelTask, device: Device) -> KernelTask:
     """The task with permutations behind what does not depend on the order; the same task where that does not
     make them smaller."""
-    if not any(node.op in PERMUTATIONS for node in task.graph.nodes):
-        return task
     table = {**dict.fromkeys(POINTWISE, _pointwise), **dict.fromkeys(_REDUCTIONS, _reduction)}
+    made = {node.name for node in task.graph.nodes if node.op in PERMUTATIONS}
+    readers = (node for node in task.graph.nodes if node.op in table)
+    if not made or not any(ref.name in made for node in readers for ref in node.operands()):
+        return task
     result = rewritten(task, table, device)
     return result if _moved_elements(result) < _moved_elements(task) else task
 
