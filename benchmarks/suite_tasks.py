@@ -2,12 +2,15 @@
 
     python -m benchmarks.suite_tasks --suite DIR [--filter GLOB] [--cases 2] [--budget 2]
                                      [--timeout-s 180] [--files DIR] [--json OUT]
+                                     [--rows FILE] [--page OUT.md]
 
 DIR is a checkout of the operators' suite, of which ``tasks/LEVEL/OP/{golden.py,cases.yaml}`` are read. Of
 each operator the first cases are taken whose tensors have fewer than 40 million elements together; each is
 written as a model file (``--files`` keeps them, and caches) and given to ``evokernel synth`` as a person
-would. Cases that OUT has already are not run again, so a run that was ended goes on where it was. Exits with
-1 where a case whose sizes do not depend on data has no verified kernel.
+would. Cases that OUT has already are not run again, so a run that was ended goes on where it was, and with
+``--cases 0`` only what it has is told. ``--rows``: published times of the vendor's calls, beside which
+``--page`` puts our modelled figures (suite_reasons.json says why some are slower). Exits with 1 where a case
+whose sizes do not depend on data has no verified kernel.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import json
 import math
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,7 +34,7 @@ import yaml  # type: ignore[import-untyped]
 from attrs import frozen
 
 from benchmarks.silicon.cases import NoCase, model_file
-from benchmarks.silicon.rows import Row
+from benchmarks.silicon.rows import Row, read_rows
 from evokernel_core.hardware.ascend.chip import load_chip
 
 CHIP = "ascend910b2"
@@ -41,6 +45,10 @@ DATA_DEPENDENT = "values of a tensor"
 HOME = "home"
 """The folder beside the model files for memory and caches, empty at first."""
 SOLVED = ("verified", "applied")
+REASONS = Path(__file__).with_name("suite_reasons.json")
+"""By operator, why the vendor's call is faster than our modelled kernel."""
+SLOWER = 0.8
+"""The vendor's time over ours below which a reason is told."""
 
 
 @frozen
@@ -72,6 +80,8 @@ def main() -> int:
                 _write(args.json, results)
     rows = [row for row in results.values() if fnmatch.fnmatchcase(row["op"], args.filter)]
     print(json.dumps(summarised(rows)))
+    if args.page:
+        args.page.write_text(page(rows, measured(args.rows), json.loads(REASONS.read_text())))
     return int(any(row["status"] not in SOLVED and not _depends_on_data(row) for row in rows))
 
 
@@ -84,6 +94,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--timeout-s", type=float, default=180.0)
     parser.add_argument("--files", type=Path, help="a folder that keeps the model files")
     parser.add_argument("--json", type=Path, metavar="OUT")
+    parser.add_argument("--rows", type=Path, help="published times of the vendor's calls")
+    parser.add_argument("--page", type=Path, help="write the page of docs/results")
     return parser.parse_args()
 
 
@@ -122,6 +134,7 @@ def _case(level: str, op: str, data: Mapping[str, Any]) -> Case:
 
 def _row(case: Case, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"id": case.id, "level": case.level, "op": case.op, "case": case.number}
+    row |= {"budget": args.budget, "commit": _commit()}
     begun = time.monotonic()
     try:
         published = Row(case.id, case.level, 1.0, load_chip(CHIP), op=case.op, data=case.data)
@@ -129,6 +142,11 @@ def _row(case: Case, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     except NoCase as error:
         row |= {"status": "no case", "reason": str(error)}
     return row | {"seconds": round(time.monotonic() - begun, 1)}
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def synthesised(file: Path, args: argparse.Namespace, home: Path) -> dict[str, Any]:
@@ -183,6 +201,55 @@ def summarised(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "operators": len(ops), "verified_operators": len(ops - failed), "failed": sorted(failed),
         "data_dependent": len(rows) - len(asked),
     }  # fmt: skip
+
+
+def measured(rows: Path | None) -> Mapping[str, float]:
+    """Microseconds of the vendor's calls, by operator and case."""
+    published = read_rows(rows) if rows else ()
+    return {f"{row.op}_{row.data['case']}": row.us for row in published if isinstance(row, Row) and row.op}
+
+
+def page(rows: Sequence[Mapping[str, Any]], vendor: Mapping[str, float], reasons: Mapping[str, str]) -> str:
+    """The page of docs/results."""
+    summary, ratios = summarised(rows), _ratios(rows, vendor)
+    mean = f"{statistics.geometric_mean(ratios.values()):.2f}" if ratios else "-"
+    commits, budgets = (sorted({str(row[key]) for row in rows if key in row}) for key in ("commit", "budget"))
+    lines = [
+        "# Operators of a public suite", "",
+        f"Written by `python -m benchmarks.suite_tasks`; chip {CHIP}, commit {', '.join(commits)}, "
+        f"{', '.join(budgets)} attempt(s) a case. Vendor: **measured**; ours: **modelled** "
+        "on the same chip, so that their quotient claims no gain.", "",
+        f"- Verified: {summary['verified']} of {summary['cases']} cases whose sizes do not depend on data, "
+        f"all cases of {summary['verified_operators']} of {summary['operators']} operators; "
+        f"{summary['data_dependent']} more depend on data and are refused by name.",
+        f"- Measured over modelled, geometric mean of {len(ratios)} cases: {mean}; "
+        f"{sum(ratio < SLOWER for ratio in ratios.values())} below {SLOWER}.", "",
+        "| case | status | vendor, us | ours, us | vendor / ours |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    lines += [_line(row, vendor, ratios) for row in rows]
+    slower = sorted({row["op"] for row in rows if ratios.get(row["id"], 1.0) < SLOWER})
+    if slower:
+        lines += [
+            "",
+            f"## Below {SLOWER}",
+            "",
+            *(f"- {op}: {reasons.get(op, 'not looked into')}" for op in slower),
+        ]
+    failed = [row for row in rows if row["status"] not in SOLVED]
+    if failed:
+        lines += ["", "## Not verified", "", *(f"- {row['id']}: {row['reason'][:200]}" for row in failed)]
+    return "\n".join(lines) + "\n"
+
+
+def _ratios(rows: Sequence[Mapping[str, Any]], vendor: Mapping[str, float]) -> Mapping[str, float]:
+    known = (row for row in rows if row["id"] in vendor and row.get("best_us"))
+    return {row["id"]: vendor[row["id"]] / row["best_us"] for row in known}
+
+
+def _line(row: Mapping[str, Any], vendor: Mapping[str, float], ratios: Mapping[str, float]) -> str:
+    figures = vendor.get(row["id"]), row.get("best_us"), ratios.get(row["id"])
+    told = " | ".join("-" if figure is None else f"{figure:.2f}" for figure in figures)
+    return f"| {row['id']} | {row['status']} | {told} |"
 
 
 def _depends_on_data(row: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ pytest.importorskip("yaml")
 
 from benchmarks.silicon.cases import model_file
 from benchmarks.silicon.rows import Row
-from benchmarks.suite_tasks import CHIP, cases, elements, summarised, told
+from benchmarks.suite_tasks import CHIP, cases, elements, page, summarised, told
 from evokernel_core.hardware.ascend.chip import load_chip
 
 CASES = """
@@ -75,3 +75,33 @@ def test_what_depends_on_data_is_counted_apart() -> None:
     summary = summarised(rows)
     assert (summary["cases"], summary["verified"], summary["data_dependent"]) == (3, 2, 1)
     assert (summary["operators"], summary["verified_operators"], summary["failed"]) == (2, 1, ["a"])
+
+
+def test_the_page_says_what_is_slower_and_why() -> None:
+    rows = [
+        {
+            "id": "a_1",
+            "op": "a",
+            "status": "verified",
+            "reason": "",
+            "best_us": 10.0,
+            "commit": "c",
+            "budget": 1,
+        },
+        {
+            "id": "b_1",
+            "op": "b",
+            "status": "verified",
+            "reason": "",
+            "best_us": 10.0,
+            "commit": "c",
+            "budget": 1,
+        },
+        {"id": "b_2", "op": "b", "status": "timeout", "reason": "not ready", "commit": "c", "budget": 1},
+    ]
+    text = page(rows, {"a_1": 40.0, "b_1": 5.0}, {"b": "it is small"})
+    assert "2 of 3 cases" in text
+    assert "geometric mean of 2 cases: 1.41; 1 below 0.8" in text
+    assert "| b_1 | verified | 5.00 | 10.00 | 0.50 |" in text
+    assert "- b: it is small" in text
+    assert "- b_2: not ready" in text

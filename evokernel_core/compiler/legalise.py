@@ -38,9 +38,11 @@ from evokernel_core.compiler.rewrites.framing import framed_beside
 from evokernel_core.compiler.rewrites.images_apart import images_apart
 from evokernel_core.compiler.rewrites.linear_reductions import linear_reductions
 from evokernel_core.compiler.rewrites.lstm_cells import recognise_lstm_cells
+from evokernel_core.compiler.rewrites.raised_parts import raised_parts
 from evokernel_core.compiler.rewrites.recurrent_cells import recognise_cells
 from evokernel_core.compiler.rewrites.scan_patterns import recognise_scans
 from evokernel_core.compiler.rewrites.split_reductions import split_reductions
+from evokernel_core.compiler.rewrites.sunken_permutations import sunken_permutations
 from evokernel_core.compiler.rewrites.variances import related_variances
 from evokernel_core.compiler.rewrites.writer import Rewrite, rewritten
 from evokernel_core.compiler.target import Pass, Target
@@ -67,7 +69,7 @@ _PATTERNS: tuple[Pass, ...] = (
     split_reductions,
 )
 """Patterns of several nodes, in the order in which they are applied."""
-_LAST: tuple[Pass, ...] = (split_reductions, framed_beside)
+_LAST: tuple[Pass, ...] = (raised_parts, sunken_permutations, split_reductions, framed_beside)
 """Those that also look at what the rewrites of single nodes write."""
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evokernel_core.compiler.lowering.integers import COUNTS, INTEGERS, SHORT
 from evokernel_core.compiler.lowering.opset import fused_ops
+from evokernel_core.compiler.lowering.stripes import SLICE
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import GraphInput, InputKind, Node
 from evokernel_core.domain.sentence import Sentence
@@ -49,7 +50,7 @@ def _check_input(graph_input: GraphInput, task: KernelTask) -> None:
 
 
 def _check_node(node: Node) -> None:
-    if node.op not in fused_ops():
+    if node.op not in fused_ops() and node.op != SLICE:
         raise PlanError("The operation {op} is not covered by any schedule family.", op=node.op)
 
 

@@ -9,7 +9,8 @@ from evokernel_core.compiler.lowering.checks import check_result
 from evokernel_core.compiler.lowering.integers import check_integers
 from evokernel_core.compiler.lowering.pointwise import BOOL_RESULTS, KEEPS_PRECISION, POINTWISE
 from evokernel_core.compiler.lowering.reductions import REDUCTIONS, dims_of
-from evokernel_core.compiler.lowering.values import HALF, Builder, Domain, Operand
+from evokernel_core.compiler.lowering.stripes import SLICE, sliced_dim, stripe_of
+from evokernel_core.compiler.lowering.values import HALF, Builder, Domain, Load, Operand
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
 from evokernel_core.compiler.shapes.space import Access, Space, broadcast, flatten
 from evokernel_core.compiler.shapes.views import VIEWS, operand_access
@@ -38,10 +39,11 @@ Output = tuple[Operand, Domain]
 
 
 class GraphLowering:
-    """Knows a graph by name; ``lower`` may be called with finer and finer spaces."""
+    """Knows a graph by name; ``lower`` may be called with finer and finer spaces. ``in_stripes``: whether
+    slices of inputs are read where they lie."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, in_stripes: bool = False) -> None:
+        self.graph, self.in_stripes = graph, in_stripes
         self.inputs = {operand.name: operand for operand in graph.inputs}
         self.nodes = {node.name: node for node in graph.nodes}
 
@@ -119,7 +121,21 @@ class _LoweringWalk:
             raise PlanError(
                 "Input {name} is combined with itself along two dimensions.", name=graph_input.name
             )
-        return self.builder.load(graph_input.name, atoms, self._domain(atoms), graph_input.spec.dtype)
+        load = Load(graph_input.name, atoms)
+        return self.builder.load(load, self._domain(atoms), graph_input.spec.dtype)
+
+    def _part(self, node: Node, access: Access) -> Operand:
+        """A slice of an input that all points of the space read one element each of."""
+        source, atoms = _only_operand(node), flatten(access)
+        graph_input = self.graph.inputs.get(source.name)
+        stripe = stripe_of(node, self.graph.spec(source))
+        if not self.graph.in_stripes or graph_input is None or stripe is None:
+            raise PlanError("{op} is copied before it is computed with.", op=node.op)
+        if list(atoms) != list(self.space.everything):
+            raise PlanError("A slice that is broadcast is copied first.")
+        columns = flatten(access[sliced_dim(node, len(access)) :])
+        load = Load(source.name, atoms, stripe, columns)
+        return self.builder.load(load, self._domain(atoms), graph_input.spec.dtype)
 
     def _domain(self, atoms: tuple[int, ...]) -> Domain:
         rows = set(self.space.rows[self.space.outer_atoms :])
@@ -130,6 +146,8 @@ class _LoweringWalk:
         return Domain(Domain.ROW * mid | Domain.COLUMN * inner)
 
     def _node(self, node: Node, index: int, access: Access) -> Operand:
+        if node.op == SLICE:
+            return self._part(node, access)
         check_result(node, index, BOOL_RESULTS, VIEWS)
         if node.op in VIEWS:
             operand = _only_operand(node)

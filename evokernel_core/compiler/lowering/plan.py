@@ -10,9 +10,20 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.lowering.checks import check_task
 from evokernel_core.compiler.lowering.graph import GraphLowering, Output
-from evokernel_core.compiler.lowering.values import Builder, Domain, Load, Operand, Value, needed
+from evokernel_core.compiler.lowering.stripes import SLICE
+from evokernel_core.compiler.lowering.values import (
+    WHOLE,
+    Builder,
+    Domain,
+    Load,
+    Operand,
+    Stripe,
+    Value,
+    needed,
+)
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.compiler.shapes.space import Refine, Space
+from evokernel_core.compiler.shapes.views import VIEWS
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
@@ -25,7 +36,8 @@ class PlanInput:
     """One way in which a tensor input is read: ``value`` is its load.
 
     ``outer`` says for each outer loop whether the input has that dimension; ``mid`` and ``inner``
-    whether it differs from row to row and from column to column.
+    whether it differs from row to row and from column to column. ``stripe``: which of the input's rows, as
+    long as the plan's, those are.
     """
 
     name: str
@@ -35,6 +47,7 @@ class PlanInput:
     outer: tuple[bool, ...]
     mid: bool
     inner: bool
+    stripe: Stripe = WHOLE
 
     @property
     def domain(self) -> Domain:
@@ -86,19 +99,26 @@ class Plan:
         """Whether PyTorch, op by op, rounds intermediate results to a 16-bit type."""
         return any(value.op == "rounded" for value in self.values())
 
+    @property
+    def has_stripes(self) -> bool:
+        """Whether an input is read in parts of its rows."""
+        return any(operand.stripe != WHOLE for operand in self.inputs)
+
     @cached_property
     def reductions(self) -> tuple[Value, ...]:
         return tuple(value for value in self.values() if value.op.startswith("reduce_"))
 
 
-def plan(task: KernelTask, device: Device) -> Plan:
-    """Choose the family and lower the graph. Raises PlanError with the reason where none fits."""
+def plan(task: KernelTask, device: Device, in_stripes: bool = False) -> Plan:
+    """Choose the family and lower the graph. ``in_stripes``: whether rows and parts of rows may be read of
+    slices where they lie. Raises PlanError with the reason where none fits."""
     check_task(task, device.memory_bytes)
-    return _planned(task)
+    return _planned(task, in_stripes)
 
 
-def _planned(task: KernelTask) -> Plan:
-    lowering = GraphLowering(task.graph)
+def _planned(task: KernelTask, in_stripes: bool) -> Plan:
+    moves_alone = all(node.op in VIEWS or node.op == SLICE for node in task.graph.nodes)
+    lowering = GraphLowering(task.graph, in_stripes and not moves_alone)
     splits = lowering.reductions()
     if not splits:
         return _lower(task, lowering, "pointwise", Space.of((), _largest_output(task)))
@@ -187,8 +207,8 @@ def _refined(lowering: GraphLowering, space: Space) -> tuple[Space, Builder]:
             return space, builder
 
 
-def _presence(atom: int, loads: tuple[Load, ...]) -> tuple[bool, ...]:
-    return tuple(atom in load.atoms for load in loads if load.atoms)
+def _presence(atom: int, loads: tuple[Load, ...]) -> tuple[int, ...]:
+    return tuple(load.treats(atom) for load in loads if load.atoms)
 
 
 def _pieces(space: Space, loads: tuple[Load, ...]) -> tuple[int, ...]:
@@ -206,7 +226,7 @@ def _pieces(space: Space, loads: tuple[Load, ...]) -> tuple[int, ...]:
 def _with_loops(space: Space, loads: tuple[Load, ...], family: str) -> Space:
     """Merge neighbouring atoms that every input treats alike into outer loops, rows and columns."""
 
-    def presence(atom: int) -> tuple[bool, ...]:
+    def presence(atom: int) -> tuple[int, ...]:
         return _presence(atom, loads)
 
     if family == "columnwise":
@@ -233,6 +253,10 @@ def _assemble(
     outermost = space.row_atoms if pieces else space.outer_atoms
     loops = _loops(space, outermost, tuple(builder.loads.values()))
     steps, lanes = _steps_and_lanes(space, pieces)
+    if any(load.columns not in ((), lanes) for load in builder.loads.values()) or (
+        family not in ("pointwise", "rowwise") and any(load.columns for load in builder.loads.values())
+    ):
+        raise PlanError("A slice whose rows are not those of the kernel is copied first.")
     behind = [atom for atom in steps if not (pieces and atom < space.leading_atoms)]
     used = {value.index for value in needed(value for value, _ in outputs)}
     dtypes = {operand.name: operand.spec.dtype for operand in task.graph.inputs}
@@ -293,6 +317,7 @@ def _input(
         outer=tuple(loop[0] in load.atoms for loop in loops),
         mid=any(atom in steps for atom in load.atoms),
         inner=any(atom in lanes for atom in load.atoms),
+        stripe=load.stripe,
     )
 
 

@@ -83,11 +83,30 @@ def needed(roots: Iterable[Operand], known: Callable[[Value], bool] = _never) ->
 
 
 @frozen
+class Stripe:
+    """Every so many rows of an input, from the row of the number ``first`` on: what a slice is that begins at
+    a multiple of its length, where rows are as long as it is."""
+
+    every: int
+    first: int
+
+
+WHOLE = Stripe(1, 0)
+
+
+@frozen
 class Load:
-    """A tensor input read at a set of atoms of the iteration space (indices, in order)."""
+    """A tensor input read at a set of atoms of the iteration space (indices, in order); of a stripe, the last
+    ones are its ``columns``."""
 
     source: str
     atoms: tuple[int, ...]
+    stripe: Stripe = WHOLE
+    columns: tuple[int, ...] = ()
+
+    def treats(self, atom: int) -> int:
+        """What tells atoms apart that do not make up one loop."""
+        return (atom in self.atoms) + (atom in self.columns)
 
 
 def domain_of(operand: Operand) -> Domain:
@@ -126,10 +145,12 @@ class Builder:
             self.values.append(value)
         return self._known[key]
 
-    def load(self, source: str, atoms: tuple[int, ...], domain: Domain, dtype: str) -> Value:
+    def load(self, load: Load, domain: Domain, dtype: str) -> Value:
         """An input at an access; a bool input is a number, 0 or 1."""
-        value = self.emit("load", domain=domain, detail=f"{source}@{','.join(map(str, atoms))}:{dtype}")
-        self._loads[value.index] = Load(source, atoms)
+        part = f"/{load.stripe.first}of{load.stripe.every}" if load.columns else ""
+        detail = f"{load.source}@{','.join(map(str, load.atoms))}:{dtype}{part}"
+        value = self.emit("load", domain=domain, detail=detail)
+        self._loads[value.index] = load
         return value
 
     @property

@@ -34,7 +34,7 @@ def take(
 
 
 def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    x, index = tensor(node, 0), tensor(node, 2)
+    x, index = tensor(node, 0), unwidened(writer, tensor(node, 2))
     shape, chosen = writer.shape(x), writer.shape(index)
     if not shape:
         return (x,)
@@ -46,6 +46,15 @@ def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     places = view(writer, index, (outer, chosen[dim], lanes))
     result = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], wraps)
     return (view(writer, result, chosen),)
+
+
+def unwidened(writer: GraphWriter, index: ValueRef) -> ValueRef:
+    """Indices without their conversion to int64: kernels read those of 32 bits as they are."""
+    below = producer(writer, index)
+    if below is None or below.op != "aten._to_copy.default":
+        return index
+    source = next(iter(below.operands()))
+    return source if writer.spec(source).dtype == "int32" else index
 
 
 def tensor(node: Node, position: int) -> ValueRef:
@@ -141,11 +150,11 @@ def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if not shape:
         return (x,)
     dim = literal(node.args[1]) % len(shape)
-    return (_along(writer, x, dim, [index], False),)
+    return (_along(writer, x, dim, [unwidened(writer, index)], False),)
 
 
 def _embedding(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    return (_along(writer, tensor(node, 0), 0, [tensor(node, 1)], False),)
+    return (_along(writer, tensor(node, 0), 0, [unwidened(writer, tensor(node, 1))], False),)
 
 
 def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -170,7 +179,8 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     for axis in reversed(places):
         number = _known(writer, given[axis])
         if number is None:
-            indices.insert(0, expanded(writer, tensor_of(node, given[axis]), shape))
+            index = unwidened(writer, tensor_of(node, given[axis]))
+            indices.insert(0, expanded(writer, index, shape))
         else:
             x = _select(writer, x, axis, number)
     if not indices:  # every index is a number: a part of x, of which the shape alone differs

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, SCATTER_TYPES
 from evokernel_core.compiler.rewrites.constants import number_everywhere
 from evokernel_core.compiler.rewrites.elementwise import broadcast, cast
-from evokernel_core.compiler.rewrites.indexing import expanded, permuted, places_of, tensor
+from evokernel_core.compiler.rewrites.indexing import expanded, permuted, places_of, tensor, unwidened
 from evokernel_core.compiler.rewrites.picking import argument, as_arg, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, product, times
@@ -218,7 +218,7 @@ def _scatter(kind: str) -> Rewrite:
 
 def scatter_arguments(node: Node, writer: GraphWriter) -> tuple[ValueRef, ValueRef, int]:
     """The tensor, the indices and the dimension. Raises PlanError for a tensor without dimensions."""
-    x, index = tensor(node, 0), tensor(node, 2)
+    x, index = tensor(node, 0), unwidened(writer, tensor(node, 2))
     rank = len(writer.shape(x))
     if not rank:
         raise PlanError("{op} of a tensor without dimensions is not covered.", op=node.op)
@@ -253,7 +253,7 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if not isinstance(given, tuple):
         raise PlanError("{op} has indices that are not a list.", op=node.op)
     dims = [axis for axis, element in enumerate(given) if isinstance(element, ValueRef)]
-    indices = [element for element in given if isinstance(element, ValueRef)]
+    indices = [unwidened(writer, element) for element in given if isinstance(element, ValueRef)]
     if any(writer.spec(index).dtype == "bool" for index in indices):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
     shape = writer.shape(x)

@@ -32,7 +32,7 @@ from evokernel_core.targets.ascendc.fusion.micro_batch_choice import Cut
 from evokernel_core.targets.ascendc.kernels.recurrent.recurrent_schedule import layers_together
 from evokernel_core.targets.ascendc.kernels.registry import FAMILIES
 from evokernel_core.targets.ascendc.programs import cut_of, facts, facts_of_kernels, facts_reader
-from evokernel_core.targets.ascendc.rewrites import matmul
+from evokernel_core.targets.ascendc.rewrites import gather, matmul
 from evokernel_core.targets.ascendc.rewrites.half_operands import half_operands
 from evokernel_core.targets.ascendc.rewrites.integer_reductions import integer_reductions
 from evokernel_core.targets.ascendc.rewrites.integers import integers_in_float32
@@ -133,7 +133,7 @@ def _other_chunks(planned: PlannedTask) -> Iterator[Move]:
 _PASSES = Passes(
     (integers_in_float32, integer_reductions),
     (half_operands,),
-    {**matmul.REWRITES, **rewrites_with(layers_together)},
+    {**matmul.REWRITES, **gather.REWRITES, **rewrites_with(layers_together)},
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,8 @@ def test_search_is_numpys(
 ) -> None:
     task = search.task(builder, **dict.fromkeys(search.shape, 64))
     strategy = initial(task, chip)
-    for seed, bound in enumerate(sizes):
-        x = samples(bound, seed)
+    for seed, (bound, offset) in enumerate(product(sizes, (0, -9, 9))):
+        x = samples(bound, seed) + np.float32(offset)  # of one sign too: nothing behind a row is chosen
         results = on_twin(task, {"x": x}, strategy, dict(zip(search.shape, bound, strict=True)))
         best, index = expected(search.op, x, search.dim)
         np.testing.assert_array_equal(results[-1], index)
@@ -92,8 +93,9 @@ def test_search_is_numpys(
 def test_rows_longer_than_a_tile(builder: Any, chip: Any, on_twin: Any) -> None:
     task = Search("max", ("a", "b"), 1).task(builder, a=4, b=9000)
     strategy = initial(task, chip)
-    for seed, bound in enumerate([(4, 9000), (1, 1), (50, 4097), (3, 100001), (2, 4096)]):
-        x = samples(bound, seed)
+    bounds = [(4, 9000), (1, 1), (50, 4097), (3, 100001), (2, 4096), (2, 11)]
+    for seed, (bound, offset) in enumerate(product(bounds, (0, -9))):
+        x = samples(bound, seed) + np.float32(offset)
         values, indices = on_twin(task, {"x": x}, strategy, dict(zip("ab", bound, strict=True)))
         best, index = expected("max", x, 1)
         np.testing.assert_array_equal(indices, index)
@@ -102,9 +104,9 @@ def test_rows_longer_than_a_tile(builder: Any, chip: Any, on_twin: Any) -> None:
 
 def test_search_of_everything(builder: Any, on_twin: Any) -> None:
     task = Search("min", (7, 11, 501), None, values=False).task(builder)
-    x = samples((7, 11, 501), 2)
-    (index,) = on_twin(task, {"x": x})
-    assert index == expected("min", x, None)[1]
+    for x in (samples((7, 11, 501), 2), np.float32(9) - np.abs(samples((7, 11, 501), 2))):
+        (index,) = on_twin(task, {"x": x})
+        assert index == expected("min", x, None)[1]
 
 
 @pytest.mark.parametrize("search", [Search("max", (3, 50, 300), 1), Search("min", (9, 700), 1)])

@@ -47,6 +47,23 @@ def test_a_permutation_at_many_sizes(dtype: str, builder: Any, on_twin: Any, chi
         np.testing.assert_array_equal(found, values.transpose(2, 0, 1))
 
 
+@pytest.mark.parametrize(
+    ("shape", "order"), [((3, 3, "c"), (2, 0, 1)), (("c", 5, 4), (2, 1, 0)), ((6, "c", 3), (1, 0, 2))]
+)
+def test_a_permutation_of_fixed_dimensions_beside_one_of_any_size(
+    shape: Any, order: Any, builder: Any, on_twin: Any
+) -> None:
+    """Runs that the file's size has in one piece do not always fit another size."""
+    graph = builder()
+    x = graph.input("x", shape, "float16")
+    result = graph.call("permute.default", x, order, shape=[shape[i] for i in order], dtype="float16")
+    task = graph.task(result, symbols={"c": 64})
+    for c in (64, 80, 130, 7, 500):
+        values = _values([c if size == "c" else size for size in shape], "float16")
+        (found,) = on_twin(task, {"x": values}, sizes={"c": c})
+        np.testing.assert_array_equal(found, values.transpose(order))
+
+
 @pytest.mark.parametrize("dim", range(3))
 def test_tensors_joined_along_any_dimension(dim: int, builder: Any, on_twin: Any, chip: Any) -> None:
     for dtype in ["float32", "float16", "bool", "int64"][dim:][:2]:

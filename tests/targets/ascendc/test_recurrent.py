@@ -131,6 +131,16 @@ def test_many_sizes(kind: str, builder: Any, on_twin: Any, chip: Any) -> None:
     _assert_right(task, SIZES, on_twin, initial(task, chip))
 
 
+@pytest.mark.parametrize("kind", ["lstm", "gru", "rnn_tanh"])
+def test_tiny_values_keep_their_digits(kind: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, kind)
+    inputs = {name: value * np.float32(2**-17) for name, value in _draw(task, 5, 3, 8).items()}
+    results = on_twin(task, inputs, strategy=initial(task, chip), sizes={"t": 5, "b": 3})
+    exact = recurrent(task, {name: value.astype("f8") for name, value in inputs.items()})
+    for ref, result in zip(task.graph.outputs, results, strict=True):
+        np.testing.assert_allclose(result, exact[ref.index], rtol=1e-5, atol=1e-10)
+
+
 @few("kind", GATES, keep=(0, 1))
 def test_kernels_pass_the_audit(kind: str, builder: Any, chip: Any) -> None:
     task = task_of(builder, kind)

@@ -83,3 +83,32 @@ def test_one_element_of_long_rows_is_copied(builder: Any, chip: Any) -> None:
     x, index = b.input("x", ("a", "b")), b.input("index", ("a", 1), "int64")
     task = b.task(b.call("gather.default", x, 1, index, shape=("a", 1)), symbols={"a": 1024, "b": 50000})
     assert not initial(task, chip).setting("picks")
+
+
+@pytest.mark.parametrize(
+    ("dim", "dtype", "index_dtype"), [(0, "float32", "int64"), (1, "float16", "int32"), (1, "int64", "int64")]
+)
+def test_elements_along_another_dimension_are_picked_from_rows_too(
+    dim: int, dtype: str, index_dtype: str, builder: Any, on_twin: Any
+) -> None:
+    b = builder()
+    chosen = ["a", "b", "c"]
+    chosen[dim] = "k"
+    x, given = b.input("x", ("a", "b", "c"), dtype), b.input("index", chosen, index_dtype)
+    wide = b.call("_to_copy.default", given, shape=chosen, dtype="int64") if dtype == "float16" else given
+    task = b.task(
+        b.call("gather.default", x, dim, wide, shape=chosen, dtype=dtype),
+        symbols={"a": 96, "b": 70, "c": 64, "k": 50},
+    )
+    strategy = on_twin.initial(task)
+    kernels = {kernel.family: dict(kernel.settings) for kernel in strategy.kernels}
+    assert "integers" not in kernels  # indices of 32 bits are read as they are
+    assert kernels.get("take", {"picks": True})["picks"]
+    for a, size, c, k in ((96, 70, 64, 50), (1, 1, 1, 1), (7, 5, 33, 12)):
+        values = RANDOM.integers(-100, 100, (a, size, c)).astype(dtype)
+        shape = [a, size, c]
+        shape[dim] = k
+        places = RANDOM.integers(0, (a, size, c)[dim], shape).astype(index_dtype)
+        sizes = {"a": a, "b": size, "c": c, "k": k}
+        (got,) = on_twin(task, {"x": values, "index": places}, strategy, sizes)
+        np.testing.assert_array_equal(got, np.take_along_axis(values, places, dim))

@@ -511,17 +511,20 @@ def as_float(value: Index) -> Converted:
     return Converted(expr(value), "float")
 
 
-def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr) -> None:
-    """Zeros behind ``width`` elements of every row, up to the next whole repeat of 32-bit elements, so that
-    instructions on whole repeats read nothing undefined. ``pitch``: elements from row to row, at most what
-    repeats step over."""
+def clear_behind(
+    k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr, value: Operand | None = None
+) -> None:
+    """Zeros, or a ``value``, behind ``width`` elements of every row, up to the next whole repeat of 32-bit
+    elements, so that instructions on whole repeats read nothing undefined. ``pitch``: elements from row to
+    row, at most what repeats step over."""
     node = whole(target)
     with k.when(width % _LANES, "!=", 0):
         behind = k.lanes("behind", _ALL - (_ALL >> (expr(_LANES) - width % _LANES)))
         place = node.behind(width // _LANES * _LANES)
         times = Converted(rows, "uint8_t")
         step = Converted(pitch // _BLOCK, "uint8_t")
-        k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
+        filler = Converted(expr(0), "float") if value is None else value
+        k.call("Duplicate", place, filler, behind, times, 1, step, repeats=rows)
 
 
 def transpose(k: Builder, made: _Blocks, taken: _Blocks, number: Var, repeats: Expr) -> None:

@@ -13,7 +13,7 @@ from evokernel_core.hardware.ascend.chip import Chip
 
 def plan(task: KernelTask, chip: Chip) -> Plan:
     """``compiler.lowering.plan.plan``. Raises PlanError also where a kernel has too few queues."""
-    return _queued(neutral.plan(task, chip), chip)
+    return _queued(neutral.plan(task, chip, in_stripes=True), chip)
 
 
 def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...], chip: Chip) -> Plan:

@@ -237,7 +237,8 @@ class _ArgSearch:
                 with k.loop("line", rows) as row:
                     clear_behind(k, at(value, row * pitch), width, Int(1), _REPEAT)
             else:
-                clear_behind(k, value, width, rows, pitch)
+                # Lanes of a long row are compared with each other: what lies behind it never wins.
+                clear_behind(k, value, width, rows, pitch, self._worst if self._is_long else None)
             self._hold(self._keep, self.best, value, count)
             self._select(self.best, self.best, value, count)
             self._select(self.place, self.place, Converted(place, "float"), count)

@@ -115,6 +115,8 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
         )
     if planned.reductions and schedule.tile > _MOST_TILE:
         return Sentence("A reduced tile has at most {most} elements.", most=_MOST_TILE)
+    if planned.has_stripes and schedule.form not in forms(planned, columns):
+        return "Parts of rows are read where they lie by other tile forms."
     reason = None
     if schedule.packed:
         reason = _packed_refusal(schedule, columns)
@@ -214,11 +216,11 @@ def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
         return (Form.LANES, *((Form.STEPS,) if steps.refusal(planned) is None else ()))
     if planned.family == "piecewise":
         return (Form.PIECES, Form.SHARED)
-    flat = planned.rows.is_one
+    flat = planned.rows.is_one and not planned.has_stripes
     if planned.family == "pointwise":
         return (Form.FLAT,) if flat else (Form.PACKED, Form.SEGMENTS)
     whole = (Form.PACKED, Form.RESIDENT) if columns <= _MOST_TILE else ()
-    return (*whole, Form.STREAM, Form.SHARED)
+    return (*whole, Form.STREAM) if planned.has_stripes else (*whole, Form.STREAM, Form.SHARED)
 
 
 def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:

@@ -151,7 +151,11 @@ class Packed(Nest):
         elif operand.domain is Domain.COLUMN:
             self.load(operand, index * self._columns, self._columns)
         else:
-            self._copy(operand, partial(self.k.load, queue, tensor, index * self._columns), rows)
+            copy = partial(self.k.load, queue, tensor, index * self._columns)
+            if operand.stripe.every > 1:
+                copy(self._columns, rows=rows, apart=self._columns * operand.stripe.every)
+            else:
+                self._copy(operand, copy, rows)
 
     def _store_tile(self, output: PlanOutput, row: Expr, rows: Expr) -> None:
         queue, tensor = self.storage.queues[output.name], self.tensors[output.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput
+from evokernel_core.compiler.lowering.values import WHOLE
 from evokernel_core.targets.ascendc.ir.expr import Expr, Int, TilingField
 
 MID = TilingField("mid")
@@ -35,6 +36,11 @@ def among(plan: Plan, present: Sequence[bool], counter: Expr) -> Expr:
 
 def row_of(plan: Plan, operand: PlanInput, row: Expr) -> Expr:
     """The index, among the rows that an input has, of a row of the iteration space."""
+    index = _own_row(plan, operand, row)
+    return index if operand.stripe == WHOLE else index * operand.stripe.every + operand.stripe.first
+
+
+def _own_row(plan: Plan, operand: PlanInput, row: Expr) -> Expr:
     if all(operand.outer) and operand.mid:
         return row
     if not operand.mid:

@@ -196,7 +196,7 @@ class _Tiling:
             span = span + (tiles[i] - 1) * sources[i]
         for inner, i in zip(sides.to_run, sides.to_run[1:], strict=False):
             run, whole = run * tiles[inner], whole * self._sizes[inner]
-            if is_open(whole):
+            if is_open(whole) or is_open(run):
                 tiles[i] = self._field(f"going{i}", Choice(run, "==", whole, tiles[i], Int(1)))
 
     def _square(self) -> None:

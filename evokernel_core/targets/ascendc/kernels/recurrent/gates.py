@@ -55,6 +55,15 @@ _ZERO = Number("ZERO", 0.0)
 _ROUND, _WIDEN = Enumerator("RoundMode::CAST_RINT"), Enumerator("RoundMode::CAST_NONE")
 
 
+_LARGEST = Number("LARGEST_EXPONENT", 40.0, "beyond which exp(x) - 1 is exp(x) + 1")
+_REACH, _NEGATIVE_REACH = Number("REACH", 1 / 16), Number("NEGATIVE_REACH", -1 / 16)
+_SERIES = (
+    *(Number(f"SERIES_{n}", value) for n, value in ((3, 1 / 24), (2, 1 / 6), (1, 1 / 2))),
+    Number("SERIES_0", 1.0),
+)
+"""Of (exp(r) - 1) / r, to 1.3e-7 in reach."""
+
+
 def build(problem: Recurrence, schedule: RecurrentSchedule, addresses: Mapping[str, object]) -> Kernel:
     """The kernel of the vector cores. ``addresses``: the parameters of operands and results by their roles,
     empty where there are none."""
@@ -379,8 +388,12 @@ class _Gates:
         forget, output, cell = (at(sums, tile * place) for place in (1, 2, 3))
         self._k.on("Axpy", sums, product, as_float(-1), count=tile * 3)
         self._k.on("Axpy", cell, at(product, tile * 3), as_float(-2), count=tile)
-        self._sigmoids(4)
-        self._k.on("Adds", cell, cell, as_float(-1), count=tile)
+        if self._narrow:
+            self._sigmoids(4)
+            self._k.on("Adds", cell, cell, as_float(-1), count=tile)
+        else:
+            self._sigmoids(3)
+            self._end_tangent(cell)
         self._k.on("Mul", after, self._before, forget, count=tile)
         self._k.on("MulAddDst", after, sums, cell, count=tile)
         if self._narrow:  # cells are kept as narrow as the states are
@@ -420,12 +433,36 @@ class _Gates:
         self._k.on("Div", self._sums, self._numerators, self._sums, count=count)
 
     def _end_tangent(self, x: Slice) -> None:
-        """tanh(x) of -2 * x"""
+        """tanh(x) of -2 * x. In float32 as -n / (n + 2) with n = exp(-2 * x) - 1, of which a series has the
+        digits that cancel near 0; half types do not have them."""
         tile = self._tile
+        if not self._narrow:
+            self._less_one(x, at(self._product, 0), at(self._numerators, tile * (self._gates - 1)))
+            self._k.on("Adds", at(self._product, 0), x, as_float(2), count=tile)
+            self._k.on("Div", x, x, at(self._product, 0), count=tile)
+            self._k.on("Muls", x, x, as_float(-1), count=tile)
+            return
         self._k.on("Exp", x, x, count=tile)
         self._k.on("Adds", x, x, as_float(1), count=tile)
         self._k.on("Div", x, at(self._numerators, tile * (self._gates - 1)), x, count=tile)
         self._k.on("Adds", x, x, as_float(-1), count=tile)
+
+    def _less_one(self, x: Slice, small: Slice, series: Slice) -> None:
+        """exp(x) - 1, as exp(x - r) * (exp(r) - 1) + (exp(x - r) - 1) with r the part of x within reach."""
+        tile = self._tile
+        self._k.on("Mins", x, x, _LARGEST, count=tile)
+        self._k.on("Maxs", small, x, _NEGATIVE_REACH, count=tile)
+        self._k.on("Mins", small, small, _REACH, count=tile)
+        first, *others = _SERIES
+        self._k.on("Muls", series, small, first, count=tile)
+        for number in others:
+            self._k.on("Adds", series, series, number, count=tile)
+            self._k.on("Mul", series, series, small, count=tile)
+        self._k.on("Sub", x, x, small, count=tile)
+        self._k.on("Exp", x, x, count=tile)
+        self._k.on("Mul", series, series, x, count=tile)
+        self._k.on("Adds", x, x, as_float(-1), count=tile)
+        self._k.on("Add", x, x, series, count=tile)
 
     # -- copies ---------------------------------------------------------------------------------
 

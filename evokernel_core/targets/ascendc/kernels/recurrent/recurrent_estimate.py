@@ -25,6 +25,8 @@ _FLAGS = 130.0
 _INSTRUCTIONS: Mapping[str, int] = {"lstm": 15, "gru": 15, "rnn_tanh": 6, "rnn_relu": 3}
 _TRANSCENDENTAL: Mapping[str, int] = {"lstm": 10, "gru": 6, "rnn_tanh": 2, "rnn_relu": 0}
 """Exponentials and quotients of a hidden unit, of 32 a cycle."""
+_EXACT: Mapping[str, int] = {"lstm": 28, "gru": 14, "rnn_tanh": 14, "rnn_relu": 0}
+"""Instructions more in float32, for the digits of tanh near 0."""
 
 
 @frozen
@@ -73,10 +75,11 @@ def _tick(
         inputs = _product(schedule, rows, hidden, size, share, min(panels, needed - resident) * panel, chip)
     tile = schedule.hidden * schedule.batch // 2
     slow = _TRANSCENDENTAL[problem.kind] / chip.vector.elements_per_cycle.transcendental
-    work = tile * (slow + (_INSTRUCTIONS[problem.kind] + problem.gates) / LANES)
+    instructions = _INSTRUCTIONS[problem.kind] + (_EXACT[problem.kind] if size == _FLOAT else 0)
+    work = tile * (slow + (instructions + problem.gates) / LANES)
     start, hit = chip.vector.startup_cycles + 3, chip.mte.load_hit_latency_cycles
     gates = hit + problem.gates * tile * _FLOAT / chip.mte.load_hit_bytes_per_cycle
-    gates += _INSTRUCTIONS[problem.kind] * start
+    gates += instructions * start
     gates += work + 40 + chip.mte.store_latency_cycles + tile * size / chip.mte.store_bytes_per_cycle
     if size < _FLOAT:
         gates += 4 * start
