@@ -86,7 +86,7 @@ class Row:
     "apply_",
     is_flag=True,
     help="Write packages beside the file and put the calls into it; a kernel whose gain is within the "
-    "errors of its figures takes --symbol or --line.",
+    "model error takes --symbol or --line.",
 )
 @click.option(
     "--plan",
@@ -184,7 +184,7 @@ def _complaint(asked: str, rows: Iterable[Row]) -> str:
         return ""
     if table:
         return _placed(table[0])
-    return f"There is no code that a kernel could replace in {asked}; name code of a PyTorch model."
+    return f"No candidate in {asked}; name code of a PyTorch model."
 
 
 def _placed(row: Row) -> str:
@@ -200,7 +200,7 @@ _LINE = re.compile(r"^Line \d+ ")
 @frozen
 class _CommandRun:
     """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted. Once
-    ``ending`` was asked for, nothing more begins and the file stays as it is."""
+    ``ending`` was asked for, nothing more begins and the file is unchanged."""
 
     session: Session
     file: Path
@@ -258,7 +258,7 @@ class _CommandRun:
         if self.apply and row.left_alone:
             return row
         try:
-            with contained("putting its kernel in place", region.span.line):
+            with contained("accepting its kernel", region.span.line):
                 place = self.session.apply if self.apply and not self.ending.asked else self._stage
                 package = place(self.file, region, best)
                 if package.backup:
@@ -342,9 +342,7 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
         latency_source=source,
         gain=round(gain_of(better_us(latency.baseline_us, rival, source), latency.us), 4),
         left_alone=bool(left_alone),
-        reason=f"Left alone: {left_alone}; --line {region.span.line} asks for it."
-        if left_alone
-        else row.reason,
+        reason=f"skipped: {left_alone}; --line {region.span.line} asks for it." if left_alone else row.reason,
     )
 
 
@@ -409,7 +407,7 @@ def _plan_table(file: Path, rows: Iterable[Row]) -> Table:
 
 
 def _verified_table(file: Path, rows: Iterable[Row]) -> Table:
-    names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "bound us")
+    names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "roofline us")
     table = Table(*map(column, names), "evidence", title=shown(file.name))
     for row in rows:
         if row.status == RegionStatus.VERIFIED:

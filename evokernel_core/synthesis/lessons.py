@@ -175,7 +175,7 @@ def summary(verdict: Verdict) -> Sentence:
     latency = verdict.latency
     if verdict.feasible and latency:
         told = Sentence(
-            "Verified: {figure} on {chip} (bound {bound}).",
+            "Verified: {figure} on {chip} (roofline limit {bound}).",
             figure=f"{latency.us:.2f} us {latency.source.value}",
             chip=latency.chip,
             bound=f"{latency.roofline_us:.2f}",

@@ -124,7 +124,7 @@ def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
         result += f", {word} for {rival.name},"
     if gain <= 0 or latency.source is not LatencySource.MODELLED:
         return f"{result} is no gain"
-    return f"{result} gains {gain:.0%}, which is no more than the error of the two figures, {error:.0%}"
+    return f"estimated gain {gain:.0%} is within the model error, {error:.0%} ({result})"
 
 
 @frozen

@@ -41,8 +41,8 @@ class RegionAnswer(BaseModel):
     category: str
     status: str = Field(description="candidate, or unsupported or needs_shapes with the reason.")
     reason: str = ""
-    now_us: float | None = Field(default=None, description="Op by op as PyTorch runs it.")
-    now_source: str = Field(default="", description="modelled, or measured where a row was published.")
+    now_us: float | None = Field(default=None, description="Eager.")
+    now_source: str = Field(default="", description="`modelled` (estimated), or measured.")
     error: float | None = Field(default=None, description="How much of the gain may be none.")
     kernel_us: float | None = Field(
         default=None, description="Of the best verified kernel, else of the planned one."
@@ -179,11 +179,11 @@ class TimelineAnswer(BaseModel):
     kernel: str
     us: float
     launches: dict[str, float] = Field(description="All launches with their microseconds.")
-    bottleneck: str = Field(description="What binds it.")
+    bottleneck: str = Field(description="Bottleneck.")
     core: str
     pipes: list[PipeAnswer] = Field(description="The busiest first.")
     gaps: list[GapAnswer] = Field(description="The longest waits of all pipes, the longest first.")
-    page: str = Field(description="The whole timeline as an HTML page on this machine, to show to a person.")
+    page: str = Field(description="The whole timeline as an HTML page on this machine, for the user.")
 
 
 class OutputAnswer(BaseModel):
@@ -236,7 +236,7 @@ class HazardRuleAnswer(BaseModel):
     code: str = ""
     severity: str = ""
     what: str = ""
-    help: str = Field(default="", description="What mends it.")
+    help: str = Field(default="", description="How to fix it.")
     codes: list[HazardCodeAnswer] = Field(default=[], description="Where words speak of several.")
     next_offset: int | None = None
 
@@ -252,7 +252,7 @@ class BriefAnswer(BaseModel):
     outputs: list[str]
     rtol: float
     atol: float
-    bound_us: float = Field(description="Modelled; no kernel can take less.")
+    bound_us: float = Field(description="Roofline limit, estimated.")
     guide: str = Field(
         description="Resource: interface, hardware, API cards, an example, the best kernel so far."
     )

@@ -54,7 +54,7 @@ test("a figure is never without its source", () => {
   const made = drawn("many");
   for (const { us, source } of state("many").kernels) if (us !== undefined) assert.ok(made.includes(source));
   assert.match(made, /µs measured/);
-  assert.match(made, /µs modelled/);
+  assert.match(made, /µs estimated/);
 });
 
 test("nothing done yet is said, with what to do", () => {

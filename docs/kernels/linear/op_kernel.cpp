@@ -21,7 +21,7 @@ struct Span {
     uint32_t of;
 };
 
-// The cube core: products, handed over to the vector cores result by result.
+// The cube core: products, passed to the vector cores result by result.
 class LinearProduct {
 public:
     __aicore__ inline LinearProduct() {}
