@@ -68,7 +68,7 @@ LONGEST_LINE, LONGEST_PARAGRAPH = 400, 90
 """Characters; words."""
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) |^[|#]", re.MULTILINE)
-"""What begins a paragraph of its own without an empty line: an item of a list, a row of a table, a heading."""
+"""What begins a paragraph without an empty line: an item of a list, a row of a table, a heading."""
 
 
 def paragraphs(text: str) -> list[str]:

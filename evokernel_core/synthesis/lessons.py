@@ -176,7 +176,7 @@ def summary(verdict: Verdict) -> Sentence:
     if verdict.feasible and latency:
         told = Sentence(
             "Verified: {figure} on {chip} (roofline limit {bound}).",
-            figure=f"{latency.us:.2f} us {latency.source.value}",
+            figure=f"{latency.us:.2f} us {latency.source.word}",
             chip=latency.chip,
             bound=f"{latency.roofline_us:.2f}",
         )

@@ -118,7 +118,7 @@ def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
     )
     if gain > error:
         return ""
-    result = f"{latency.us:.1f} us {latency.source.value} instead of {before:.1f} us"
+    result = f"{latency.us:.1f} us {latency.source.word} instead of {before:.1f} us"
     if rival is not None and before < latency.baseline_us:
         word = next(word for us, word in rival.figures if us == before)
         result += f", {word} for {rival.name},"
