@@ -101,7 +101,7 @@ def how_to_write(file: str, kernel: KernelFiles) -> str:
     files = " and ".join(kernel.names)
     return (
         f"Write a kernel in {kernel.title} for {named(file)} with the evokernel tools.\n"
-        "1. plan the file; take the region with the largest gain that is worth_it.\n"
+        "1. plan the file; take the region with the largest gain that is not within_error.\n"
         "2. generate it with a small budget: that gives a verified kernel to beat.\n"
         "3. brief the region and read its guide; look up in search_memory what is in doubt.\n"
         f"4. Write {files}, or edit those of the generated kernel, and verify_kernel.\n"

@@ -32,7 +32,7 @@ from evokernel_mcp.answers import (
     VerdictAnswer,
     VerdictsAnswer,
     part_of,
-    region_answer,
+    planned_answer,
     timeline_answer,
     verdict_answer,
 )
@@ -69,7 +69,7 @@ async def plan(
         return await _parsed(path, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
         result = await state_of(ctx).plan(path, access, symbol, programs=programs)
-    shown, more = part_of(result.offers, region_answer, offset, limit)
+    shown, more = part_of(result.offers, planned_answer, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=True,
@@ -207,8 +207,8 @@ async def verify_kernel(
     ] = None,
     target: Annotated[str, Field(description="The language; the server's own unless given.")] = "",
 ) -> VerdictAnswer:
-    """Judges a kernel that you wrote for a region: audit, compile, correctness against PyTorch on drawn sizes
-    and inputs, estimated time. Failures say the line and what to do. A verified kernel can be applied."""
+    """Verifies a kernel that you wrote for a region: audit, compile, correctness against PyTorch on random
+    sizes and inputs, estimated time. Failures say the line and what to do."""
     target = target or state_of(ctx).target
     texts = _texts(files_of(target), folder, files or {}, access)
     result = await _region(ctx, file, region, access)
@@ -248,7 +248,7 @@ async def verify_package(
     access: Allowed,
     changed: Annotated[bool, Field(description="Verify the files although they were changed.")] = False,
 ) -> VerdictAnswer:
-    """Judges a kernel package again, as evokernel verify does. Its reference runs in a sandbox, or in the
+    """Verifies a kernel package again, as evokernel verify does. Its reference runs in a sandbox, or in the
     project's Python where its folder is trusted."""
     place = access.folder(folder)
     trusted = access.trust.covers(place)

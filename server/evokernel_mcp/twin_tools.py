@@ -144,15 +144,19 @@ def _run_answer(known: dict[str, Any]) -> RunAnswer:
         error=told(known["error"], MOST_TEXT),
         hazards=shown,
         more_hazards=more,
-        launches=[
-            LaunchAnswer(**{**launch, "kernel": named(launch["kernel"])}) for launch in known["launches"][:20]
-        ],
-        latency_us=known["latency_us"],
+        launches=[_launch(launch, timed=known["ok"]) for launch in known["launches"][:20]],
+        latency_us=known["latency_us"] if known["ok"] else None,
         outputs=[OutputAnswer(**{**output, "name": named(output["name"])}) for output in known["outputs"]],
         printed=quoted(known["output"], MOST_PRINTED),
         compile_s=known["compile_s"],
         run_s=known["run_s"],
     )
+
+
+def _launch(launch: dict[str, Any], *, timed: bool) -> LaunchAnswer:
+    """A launch; what a run took that failed says nothing of the kernel."""
+    known = launch if timed else {name: launch[name] for name in ("kernel", "block_dim")}
+    return LaunchAnswer(**{**known, "kernel": named(launch["kernel"])})
 
 
 @answering
@@ -182,7 +186,8 @@ async def run_op(
     result = await working(ctx, "Compiles the operator.", "run_operator", params)
     shown, more = hazard_answers(result["hazards"])
     return OperatorAnswer(
-        **{name: result[name] for name in ("compiled", "ran", "right", "compared", "latency_us")},
+        **{name: result[name] for name in ("compiled", "ran", "right", "compared")},
+        latency_us=result["latency_us"] if result["ran"] and not result["error"] else None,
         missing=[named(name, MOST_NAME) for name in result["missing"]],
         error=told(result["error"], MOST_TEXT),
         hazards=shown,

@@ -106,7 +106,7 @@ def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None)
 
 BIG = estimate(1_234_567.0, 1_000_123.0)
 FUSION = "torch_npu.npu_fusion_attention"
-WORDS = {"en": "modelled", "zh-cn": "建模"}
+WORDS = {"en": "estimated", "zh-cn": "估算"}
 LABELLED = {
     "a gain": BIG,
     "a gain over an operator": evolve(BIG, rival=Rival(FUSION, 1_300_000.0)),
