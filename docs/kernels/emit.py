@@ -1,5 +1,5 @@
-"""Writes the kernels of this folder again, as the schedule proposer drafts them today, and the worked example of
-docs/author.md.
+"""Writes the kernels of this folder again, as the schedule proposer drafts them today, and the worked example
+of docs/author.md.
 
 python docs/kernels/emit.py
 """

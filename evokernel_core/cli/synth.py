@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,6 @@ from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.settings import ProposerName
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.installing import Package
@@ -341,17 +339,8 @@ def _unsupported(region: Region) -> Row:
         status=region.status.value,
         reason=region.reason,
         symbol=region.symbol,
-        shape=_shape(region.task) if region.task else "",
+        shape=region.task.largest_input if region.task else "",
     )
-
-
-def _shape(task: KernelTask) -> str:
-    """The dtype and sizes of the largest input, as in ``float32 [4096, 2048]``."""
-    shapes = [(given.spec.sizes(task.sizes), given.spec.dtype) for given in task.graph.inputs]
-    if not shapes:
-        return ""
-    sizes, dtype = max(shapes, key=lambda shape: math.prod(shape[0]))
-    return f"{dtype} {list(sizes)}"
 
 
 def _planned(session: Session, offer: Offer) -> Row:

@@ -21,8 +21,8 @@ _DATA = Path(__file__).parent / "hazards.toml"
 @frozen
 class HazardRule:
     """One code. ``severity`` in words, with what makes it another one; ``what`` says what was seen, ``help``
-    what mends it: both are sentences, for an editor shows them. ``words`` are others that find it. ``is_symptom``: mostly a
-    consequence of another hazard of the same run."""
+    what mends it: both are sentences, for an editor shows them. ``words`` are others that find it.
+    ``is_symptom``: mostly a consequence of another hazard of the same run."""
 
     code: str
     severity: str
