@@ -70,7 +70,7 @@ function lead(review: Review): string {
 }
 
 function actions(review: Review): string {
-  if (!isDecidable(review)) return `<p class="quiet">${escape(t("This kernel is installed."))}</p>`;
+  if (!isDecidable(review)) return `<p class="quiet">${escape(t("This kernel is accepted."))}</p>`;
   const some = review.parts.length > 0 ? link("evokernel.acceptSome", t("Accept Some…")) : "";
   return `<nav aria-label="${escape(t("Decide"))}">
 ${link("evokernel.acceptKernel", t("Accept"), "primary")}${some}

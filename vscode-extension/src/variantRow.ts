@@ -12,7 +12,7 @@ export interface VariantRow {
 /** Latency first, then what sets it apart and its bottleneck; how it works below. */
 export function variantRow(variant: Variant): VariantRow {
   const marks = [
-    ...(variant.installed ? [t("installed")] : []),
+    ...(variant.installed ? [t("accepted")] : []),
     ...(variant.best ? [t("fastest")] : []),
     ...(variant.rejected ? [t("rejected")] : []),
   ];

@@ -77,7 +77,7 @@ test("of the kernel that is installed there is its evidence alone, and nothing t
   const { decisions } = session({}, { ...REVIEW, after: REVIEW.before, installed: REVIEW.kernel, files });
   await decisions.review(PLACE);
   assert.deepEqual(desk.ran, []);
-  assert.match(desk.page, /This kernel is installed/);
+  assert.match(desk.page, /This kernel is accepted/);
   assert.equal(desk.context["evokernel.canDecide"], false);
 });
 

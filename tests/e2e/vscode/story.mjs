@@ -288,7 +288,7 @@ async function light(desk, name) {
   await desk.page.locator(".monaco-workbench.vs").waitFor();
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Review Kernel");
-  const { frame } = await desk.pageWith(/This kernel is installed/);
+  const { frame } = await desk.pageWith(/This kernel is accepted/);
   const color = await frame.evaluate(() => getComputedStyle(document.body).color);
   check(color !== "rgb(204, 204, 204)", `The evidence is not light in a light theme: ${color}`);
   await desk.shot("17-light");
