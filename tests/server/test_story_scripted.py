@@ -271,7 +271,7 @@ async def test_a_client_that_resolves_hints_gets_the_rest_when_it_asks(
     assert [part.value for part in hint.label] == ["⚡ 12x: 412 → 35.0 µs estimated"]
     assert hint.tooltip is None and hint.label[0].command is None
     resolved = await editor.client.inlay_hint_resolve_async(hint)
-    assert "op by op now: 412 µs" in resolved.tooltip.value
+    assert "eager: 412 µs" in resolved.tooltip.value
     command = resolved.label[0].command
     assert command.command == "evokernel.generate"
     place = types.DocumentHighlightParams(types.TextDocumentIdentifier(uri), hint.position)

@@ -87,6 +87,17 @@ def test_no_sentence_or_page_has_words_of_our_own() -> None:
     assert [(text.where, *found) for text in texts() for found in dialect(text.text)] == []
 
 
+HALF_WIDTH = re.compile("[\u4e00-\u9fff][,;!?]|[,;!?][\u4e00-\u9fff]|[\u4e00-\u9fff]\\(|\\)[\u4e00-\u9fff]")
+FORMER = re.compile("建模|判定|你|下限")
+"""Words that Chinese sentences had beside 估算, 校验, 您 and Roofline 极限."""
+
+
+def test_chinese_has_one_word_for_one_thing_and_its_own_punctuation() -> None:
+    forms = [item.string for item in catalogue() if item.id]
+    chinese = [text for item in forms for text in ((item,) if isinstance(item, str) else item)]
+    assert [text for text in chinese if HALF_WIDTH.search(text) or FORMER.search(text)] == []
+
+
 @pytest.mark.parametrize(
     ("text", "say"),
     [("35.0 us modelled on {chip}", "estimated"), ("Cancelled by a person.", "user, or you"),
@@ -232,8 +243,8 @@ def test_a_sentence_is_the_same_wherever_it_was_carried(values: dict[str, Any]) 
     assert first == template.format(**first.values)
     for other in (sentence_of(first.data()), read(first.written()), pickle.loads(pickle.dumps(first))):
         assert (other, other.data()) == (first, first.data())
-    told_by_agent = agents.Sentence(template, **{name: _as_the_agent_has(v) for name, v in values.items()})
-    assert (told_by_agent, told_by_agent.data()) == (first, first.data())
+    chineseby_agent = agents.Sentence(template, **{name: _as_the_agent_has(v) for name, v in values.items()})
+    assert (chineseby_agent, chineseby_agent.data()) == (first, first.data())
     passed = GateResult(GateName.AUDIT, GateStatus.FAILED, feedback=joined([first, "", Sentence("Again.")]))
     again = from_data(to_data(passed), GateResult).feedback
     assert (again, again.data()) == (f"{first} Again.", passed.feedback.data())
