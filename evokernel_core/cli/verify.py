@@ -98,7 +98,7 @@ def as_text(verdict: Verdict) -> str:
     if verdict.latency is not None:
         latency = verdict.latency
         lines.append(
-            f"{latency.us:.2f} us {latency.source} on {latency.chip} with {latency.block_dim} blocks "
+            f"{latency.us:.2f} us {latency.source.word} on {latency.chip} with {latency.block_dim} blocks "
             f"(estimated: eager {latency.baseline_us:.2f}, roofline limit {latency.roofline_us:.2f}). "
             f"{latency.bottleneck}"
         )
