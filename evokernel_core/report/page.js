@@ -50,10 +50,11 @@ function gain() {
   const whole = (kernel) => [kernel.name, kernel.where, kernel.shape].filter(Boolean).join("  ");
   const longest = (words) => Math.max(...shown.map((kernel) => words(kernel).length)) * 6.6 + 16;
   const words = longest(whole) < wide / 2 ? whole : (kernel) => kernel.name;
-  const label = new Map(shown.map((kernel) => [kernel.task, words(kernel)]));
+  const margin = Math.min(longest(words), wide * 0.6), letters = Math.floor((margin - 16) / 6.6);
+  const label = new Map(shown.map((kernel) => [kernel.task, short(words(kernel), letters)]));
   const bound = (kernel) => kernel.eager_us / kernel.bound_us, bounded = shown.filter((kernel) => kernel.bound_us > 0);
   put("gain", `Gain over eager of ${shown.length} kernels, ${evidence}; the table of kernels has the numbers.`, {
-    marginLeft: longest(words), marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * 25 + 52,
+    marginLeft: margin, marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * 25 + 52,
     x: { type: "log", label: `gain over eager, ${source()} (log scale) →`, grid: true, tickFormat: (d) => [1, 2, 5].includes(leading(d)) ? `${d}×` : "",
       domain: [Math.min(0.9, ...shown.map((kernel) => kernel.gain)), Math.max(1.5, ...shown.map((kernel) => kernel.gain), ...bounded.map(bound)) * 1.08] },
     y: { domain: shown.map((kernel) => kernel.task), label: null, tickFormat: (task) => label.get(task), tickSize: 0 },
