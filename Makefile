@@ -75,6 +75,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m release.dialect
 
 # Minutes; the README's figures come from here.
 bench: $(STAMP)

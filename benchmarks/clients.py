@@ -153,11 +153,16 @@ def of_agent(session: Session, file: Path) -> Rows:
         offers = asyncio.run(ServerState(Rules(), cast("Pool", asked)).plan(file, access)).offers
     return tuple(
         Row(
-            row.id, (row.line, row.end_line), row.category, row.reason,
+            row.id, _lines(row.lines), row.category, row.reason,
             figures(row.now_us, row.kernel_us, row.bound_us, row.gain), row.vendor,
         )
         for row in map(region_answer, offers)
     )  # fmt: skip
+
+
+def _lines(words: str) -> tuple[int, int]:
+    first, _, last = words.partition("-")
+    return int(first), int(last or first)
 
 
 def figures(

@@ -131,7 +131,7 @@ def _verdicts(python: Path, file: Path, cache: Path) -> Any:
     """The status of each region after one attempt, with an empty memory; compiled kernels are shared, since
     the same text is the same kernel."""
     cache.mkdir(parents=True, exist_ok=True)
-    command = [EVOKERNEL, "synth", file, "--budget", "1", "--json", "--interpreter", python]
+    command = [EVOKERNEL, "synth", file, "--budget", "1", "--all", "--json", "--interpreter", python]
     with tempfile.TemporaryDirectory(prefix="evokernel-torch-") as home:
         Path(home, "cache").symlink_to(cache)
         variables = {**os.environ, "EVOKERNEL_HOME": home}

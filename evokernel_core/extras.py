@@ -48,7 +48,7 @@ class Extra:
 MODEL = Extra("model", Sentence("Asking a language model"), ("httpx2", "openai", "pydantic", "stamina"))
 REMOTE = Extra("remote", Sentence("A verifier on another machine"), ("httpx2", "pydantic", "stamina"))
 SERVICE = Extra("service", Sentence("Serving a verifier"), ("fastapi", "h11", "pydantic", "uvicorn"))
-STATISTICS = Extra("statistics", Sentence("Learning from verdicts"), ("scipy", "sklearn"))
+STATISTICS = Extra("statistics", Sentence("Estimate calibration"), ("scipy", "sklearn"))
 KEYRING = Extra("keyring", Sentence("The system's keyring"), ("keyring",))
 FLEET = Extra("fleet", Sentence("--ray"), ("ray",))
 

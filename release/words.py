@@ -160,7 +160,7 @@ def said() -> dict[Message, None]:
             texts = tuple(item.value for item in templates if isinstance(item, ast.Constant))
             if len(texts) == len(templates) and all(texts):
                 found.append(texts[0] if len(texts) == 1 else texts)
-    tables = (*_axes(), *_families(), *moves(), *titles(), *hazards(), *faults(), *page_words())
+    tables = (*stored(), *moves(), *hazards(), *faults(), *page_words())
     return dict.fromkeys([*found, *tables, *formats()])
 
 
@@ -184,6 +184,11 @@ def hazards() -> Iterator[str]:
     """What each hazard's code means, and what helps."""
     for rule in hazard_rules().values():
         yield from (rule.what, rule.help)
+
+
+def stored() -> Iterator[str]:
+    """Words that are said as they are stored: of archive cells, strategies and titles in the memory."""
+    yield from (*_axes(), *_families(), *titles())
 
 
 def _families() -> Iterator[str]:

@@ -63,6 +63,32 @@ def test_make_targets_exist(page: Path) -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
 
 
+READ = [page for page in PAGES if page.name != "CHANGELOG.md"]
+LONGEST_LINE, LONGEST_PARAGRAPH = 400, 90
+"""Characters; words."""
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) |^[|#]", re.MULTILINE)
+"""What begins a paragraph without an empty line: an item of a list, a row of a table, a heading."""
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a page, without its code."""
+    blocks = FENCED.sub("\n\n", text).split("\n\n")
+    return [part for block in blocks for part in ITEM.split(block) if part.strip()]
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.name)
+def test_a_page_can_be_read(page: Path) -> None:
+    text = page.read_text()
+    assert [line[:80] for line in text.splitlines() if len(line) > LONGEST_LINE] == []
+    assert [part[:80] for part in paragraphs(text) if len(part.split()) > LONGEST_PARAGRAPH] == []
+
+
+def test_paragraphs_are_counted_apart() -> None:
+    page = "One two.\nThree.\n\n- Four\n  five.\n- Six.\n\n```\nseven\n```\n| eight | nine |\n"
+    assert [len(part.split()) for part in paragraphs(page)] == [3, 2, 1, 4]
+
+
 def test_the_two_commands_of_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text

@@ -32,6 +32,10 @@ def test_the_kernels_in_docs_are_current(emit: ModuleType) -> None:
         assert path.read_text() == text, f"run python docs/kernels/emit.py: {path} is not what is emitted"
 
 
+def test_the_example_of_the_page_is_current(emit: ModuleType) -> None:
+    assert emit.PAGE.read_text() == emit.page(), "run python docs/kernels/emit.py"
+
+
 def test_the_kernels_in_docs_pass_the_audit_and_compile(emit: ModuleType) -> None:
     chip = load_chip("ascend910b1")
     for make in emit.TASKS:

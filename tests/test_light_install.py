@@ -122,7 +122,7 @@ def test_a_command_names_the_extra_that_it_lacks(
 
 def test_learning_from_verdicts_names_the_extra(light: Light) -> None:
     done = light.run("-c", LEARN)
-    assert "ExtraMissing: Learning from verdicts" in done.stderr
+    assert "ExtraMissing: Estimate calibration" in done.stderr
     assert "install evokernel-lsp[statistics]: pip install '" in done.stderr
 
 

@@ -1,4 +1,5 @@
-"""Writes the kernels of this folder anew, as the schedule proposer drafts them today.
+"""Writes the kernels of this folder again, as the schedule proposer drafts them today, and the worked example
+of docs/author.md.
 
 python docs/kernels/emit.py
 """
@@ -12,11 +13,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
+from evokernel_core.compiler.lowering.plan import plan as lowered  # noqa: E402
+from evokernel_core.compiler.lowering.values import Operand, Value, needed  # noqa: E402
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef  # noqa: E402
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol  # noqa: E402
 from evokernel_core.domain.tensor import Dim, TensorSpec  # noqa: E402
 from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
-from evokernel_core.targets.ascendc.author import initial, write  # noqa: E402
+from evokernel_core.targets.ascendc.author import initial, plan, write  # noqa: E402
 
 
 def _node(op: str, *args: Arg, shape: Sequence[Dim]) -> Node:
@@ -77,7 +80,55 @@ def texts() -> Iterator[tuple[Path, str]]:
             yield HERE / make.__name__ / name, text
 
 
+PAGE = HERE.parent / "author.md"
+BEGIN, END = "<!-- written by docs/kernels/emit.py -->\n", "<!-- until here -->\n"
+
+
+def page() -> str:
+    """docs/author.md with the example of today."""
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    return before + BEGIN + "\n".join(worked_example()) + "\n" + END + rest.partition(END)[2]
+
+
+def worked_example() -> Iterator[str]:
+    """The softmax from graph to text: each step as the code has it."""
+    task, chip = softmax(), load_chip("ascend910b1")
+    chosen, values = plan(task, chip), lowered(task, chip)
+    strategy = chosen.strategy
+    (node,) = task.graph.nodes
+    yield from ("The graph, as captured:", "```")
+    yield f"{node.name} = {node.op}(x, 1, False)    x: float32[rows, columns], here rows=4096, columns=2048"
+    yield from ("```", "The plan: values over rows and columns, each FULL, or one a ROW:", "```")
+    for value in needed([output.value for output in values.outputs]):
+        args = ", ".join(map(_named, value.args)) or value.detail
+        yield f"v{value.index} = {value.op}({args})".ljust(32) + value.domain.name
+    yield from ("```", "The first schedule, the best estimate among the legal ones:", "```")
+    yield f"family={chosen.program.kinds[0][1].name} strategy={strategy.family}"
+    settings = [f"{name}={value}" for name, value in strategy.settings if value not in (False, 0)]
+    yield " ".join(settings)
+    (kernel,) = chosen.bounds()
+    yield f"estimated {kernel.estimate_us:.1f} us, roofline limit {kernel.bound_us:.1f} us on {chip.name}"
+    yield "moves: " + ", ".join(move.name for move in chosen.moves()[:6]) + ", ..."
+    yield from ("```", "The text, of which this is one tile's work:", "```cpp")
+    text = write(task, strategy, chip).files["op_kernel.cpp"]
+    yield from _method(text, "Compute")
+    yield "```"
+
+
+def _named(operand: Operand) -> str:
+    return f"v{operand.index}" if isinstance(operand, Value) else f"{operand:g}"
+
+
+def _method(text: str, name: str) -> Iterator[str]:
+    """The lines of a method of the kernel's class."""
+    start = text.index(f"    __aicore__ inline void {name}(")
+    for line in text[start : text.index("\n    }\n", start)].splitlines():
+        yield line.removeprefix("    ")
+    yield "}"
+
+
 if __name__ == "__main__":
     for path, text in texts():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+    PAGE.write_text(page())

@@ -84,8 +84,8 @@ class Channel:
         except queue.Empty:
             self.kill()
             raise AgentFailed(
-                "The torch agent did not finish {method} in {seconds} s and was stopped: look in the "
-                "file for a loop over many steps in the forward, or for heavy work at import.",
+                "The torch agent did not finish {method} in {seconds} s and was stopped: look for a "
+                "long loop or heavy work at import.",
                 method=method,
                 seconds=f"{timeout_s:g}",
             ) from None

@@ -179,7 +179,7 @@ class ParsedFile:
 
 
 def _syntax_error() -> EditConflict:
-    return EditConflict("The file has a syntax error, so it is left alone: correct it and try again.")
+    return EditConflict("The file has a syntax error, so it is skipped: correct it and try again.")
 
 
 def _is_wrong(node: Node) -> bool:

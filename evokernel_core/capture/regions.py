@@ -22,8 +22,8 @@ from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask, Symbol, in_order_of_use, tolerance_for
 
 _NOT_CALLED = Sentence(
-    "Nothing says the shapes of its inputs: run a program that uses it once as "
-    "'evokernel observe -- COMMAND', or add get_inputs()."
+    "The shapes of its inputs are unknown: run a program that uses it as 'evokernel observe -- "
+    "COMMAND', or add get_inputs()."
 )
 """Alike for all definitions, so that a list says it once."""
 _LOOKUPS = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub)
@@ -82,8 +82,8 @@ def regions_of(
 def _not_reached(line: int) -> Sentence:
     """Why a definition has no shapes where the run that would have called it ended early."""
     return Sentence(
-        "The run of the file stopped at line {line} before anything called it: run a program that uses it "
-        "once as 'evokernel observe -- COMMAND', or write its shapes in a comment beside it.",
+        "The run of the file stopped at line {line} before anything called it. Run a program that "
+        "uses it as 'evokernel observe -- COMMAND', or note its shapes.",
         line=line,
     )
 

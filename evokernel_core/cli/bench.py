@@ -27,6 +27,7 @@ from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError, VerifierUnavailable
 from evokernel_core.domain.serial import canonical_json
 from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.logs import get_logger
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import memory_path
@@ -200,7 +201,7 @@ def _progress(total: int) -> Iterator[tuple[Progress, Any]]:
 def _line(result: ProblemResult, name: str) -> str:
     if result.best_latency_us is None:
         return f"{name}: {result.reason}"
-    figure = f"{result.best_latency_us:,.1f} us {result.latency_source}"
+    figure = f"{result.best_latency_us:,.1f} us {_word(result.latency_source)}"
     return f"{name}: {figure} in {result.attempts} attempts"
 
 
@@ -238,7 +239,7 @@ def _report(results: list[ProblemResult], labelled: Mapping[str, str], chip: str
         return
     if out is not None:
         out.write_text(json.dumps(data, indent=1) + "\n")
-    sources = sorted({row.latency_source for row in results if row.latency_source})
+    sources = sorted({_word(row.latency_source) for row in results if row.latency_source})
     title = f"microseconds, {' or '.join(sources)} for {chip}" if sources else None
     names = ("problem", "attempts", "eager", "first", "best", "bound", "s", "result")
     table = Table(*map(column, names[:-1]), names[-1], title=title)
@@ -254,3 +255,8 @@ def _report(results: list[ProblemResult], labelled: Mapping[str, str], chip: str
         )
     print_table(table)
     say(f"{counted['feasible']} of {counted['problems']} verified.")
+
+
+def _word(source: str | None) -> str:
+    """What people read of a stored source."""
+    return LatencySource(source).word if source else ""

@@ -224,7 +224,7 @@ def check_verifier(settings: Settings) -> Check:
         from evokernel_core.verifier.factory import default_backend
 
         backend = default_backend(settings)
-        return Check("verifier", True, f"in process, {backend} {__version__} (latencies are modelled)")
+        return Check("verifier", True, f"in process, {backend} {__version__} (latencies are estimated)")
     with needed(REMOTE):
         from evokernel_core.verifier.client import RemoteVerifier
 

@@ -219,7 +219,7 @@ def why_(kernel: str) -> None:
 @command.command("rules")
 @_json
 def rules_(as_json: bool) -> None:
-    """The rules that failures taught, and the evidence for each."""
+    """The rules learned from failures, and the evidence for each."""
     learns = STATISTICS.is_installed
     with _memory() as memory:
         result = learned_rules(memory, schedules=learns)

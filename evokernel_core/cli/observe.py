@@ -48,7 +48,7 @@ def command(
     forget: bool,
     as_json: bool,
 ) -> None:
-    """Run COMMAND once, as it is, and note how it builds and calls the models of the workspace.
+    """Run COMMAND once, unchanged, and note how it builds and calls the models of the workspace.
 
     COMMAND is any program that runs Python: a script, python -m pytest, torchrun, a notebook runner. What is
     noted (arguments, shapes, dtypes) is kept in your own cache folder, and gives captures their inputs.
@@ -103,7 +103,7 @@ def _report(finished: Finished, command: str, roots: Iterable[Path]) -> None:
     """The table of a run, or why there is none, on stderr: standard output is the command's."""
     run = finished.run
     for failure in run.failures:
-        say(f"evokernel: a process could not be observed ({failure}); it ran as it is.", err=True)
+        say(f"evokernel: a process could not be observed ({failure}); it ran unobserved.", err=True)
     failed = f"{command} {_ended(finished.status)}" if finished.status else ""
     if failed and not run.observed:
         words = f"{failed} before it called a class or function with tensors {_below(roots)}"

@@ -33,7 +33,8 @@ def command(out: Path | None) -> None:
 
 def _print(kernels: tuple[TaskFigures, ...], items: tuple[Item, ...]) -> None:
     for row in kernels:
-        say(f"{row.name} ({row.category}): {_counted(row)}, {_evidence(row)}")
+        place = ", ".join(filter(None, (row.where, row.shape, row.category)))
+        say(f"{row.name} ({place}): {_counted(row)}, {_evidence(row)}")
     say("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
     for item in items:
         where = f"{item.stage}, {item.category or 'all ops'}, {item.updates} update(s)"
@@ -48,5 +49,5 @@ def _counted(row: TaskFigures) -> str:
 def _evidence(row: TaskFigures) -> str:
     if row.best_us is None:
         return "none verified"
-    others = f"eager {figure(row.eager_us)}, bound {figure(row.bound_us)}"
+    others = f"eager {figure(row.eager_us)}, roofline {figure(row.bound_us)}"
     return f"best {figure(row.best_us)} us {row.evidence} ({others})"

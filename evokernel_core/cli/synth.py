@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from evokernel_core.domain.settings import ProposerName
 from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.installing import Package
-from evokernel_core.synthesis.offers import Offer, better_us, choose, gain_of, why_left_alone
+from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, gain_of, why_left_alone
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.session import Session
 from evokernel_core.vendor.rival import Rival
@@ -39,9 +40,9 @@ class Row:
     that the region is, with its latency and whether that is modelled or measured. ``gain`` is the share
     that the best kernel saves of the better of the baseline and that function; with ``--plan``, what the
     kernel of ``estimate_us`` would save. ``left_alone``: verified, and not applied since it would gain too
-    little; the reason says so. ``baseline_source`` is how the baseline is known, with the row where it was
-    measured, and ``baseline_interval`` where half of what was measured of such ops lies. ``target`` is the
-    language of the kernels."""
+    little, or not tried since its estimate does not win; the reason says so. ``baseline_source`` is how the
+    baseline is known, with the row where it was measured, and ``baseline_interval`` where half of what was
+    measured of such ops lies. ``target`` is the language of the kernels; ``shape`` is the largest input's."""
 
     id: str
     line: int
@@ -66,6 +67,7 @@ class Row:
     vendor_us: float | None = None
     vendor_source: str | None = None
     symbol: str = ""
+    shape: str = ""
     estimate_us: float | None = None
     target: str | None = None
 
@@ -86,17 +88,23 @@ class Row:
     "apply_",
     is_flag=True,
     help="Write packages beside the file and put the calls into it; a kernel whose gain is within the "
-    "errors of its figures takes --symbol or --line.",
+    "model error takes --symbol or --line.",
+)
+@click.option(
+    "--all",
+    "mode",
+    flag_value="all",
+    help="Also try kernels whose estimated gain is within the model error; --symbol and --line do.",
 )
 @click.option(
     "--plan",
-    "only",
+    "mode",
     flag_value="plan",
     help="List all that can be chosen, and why there is no more; write nothing.",
 )
 @click.option(
     "--preview",
-    "only",
+    "mode",
     flag_value="preview",
     help="Print what a model would be asked, with its tokens, and ask nothing; --json prints the exact "
     "request.",
@@ -108,14 +116,14 @@ def command(
     line: int | None,
     programs: bool,
     apply_: bool,
-    only: str | None,
+    mode: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Write and verify kernels for the PyTorch code of FILE."""
     file = file.absolute()
     settings = evolve(settings_from(options), programs=programs)
-    readable = only == "preview" and not as_json
+    readable = mode == "preview" and not as_json
     if readable and not (settings.endpoint.base_url and settings.endpoint.model):
         settings = evolve(settings, proposer=ProposerName.SCHEDULE)  # the question needs no endpoint
     ending = Ending()
@@ -126,14 +134,14 @@ def command(
         except ShapesNeeded as error:
             rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
         else:
-            if only == "plan":
+            if mode == "plan":
                 rows = [_planned(session, offer) for offer in offers if _on(offer.region, line)]
-            elif only == "preview":
+            elif mode == "preview":
                 _preview(session, _chosen(offers, line), readable=readable)
                 return
             else:
-                named = bool(symbol or line)
-                run = _CommandRun(session, file, apply_, by_name=named, quiet=as_json, ending=ending)
+                tried = Tried.PLACE if symbol or line else Tried.ALL if mode == "all" else Tried.WINNERS
+                run = _CommandRun(session, file, apply_, tried, quiet=as_json, ending=ending)
                 with ending:
                     rows = run.rows(_chosen(offers, line))
     if as_json:
@@ -184,7 +192,7 @@ def _complaint(asked: str, rows: Iterable[Row]) -> str:
         return ""
     if table:
         return _placed(table[0])
-    return f"There is no code that a kernel could replace in {asked}; name code of a PyTorch model."
+    return f"No candidate in {asked}; name code of a PyTorch model."
 
 
 def _placed(row: Row) -> str:
@@ -197,15 +205,24 @@ ENDED = 130
 _LINE = re.compile(r"^Line \d+ ")
 
 
+class Tried(Enum):
+    """Of which regions kernels are written: those whose estimate wins, all, or all of a place that the user
+    named, whose kernels are accepted whatever they gain."""
+
+    WINNERS = auto()
+    ALL = auto()
+    PLACE = auto()
+
+
 @frozen
 class _CommandRun:
-    """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted. Once
-    ``ending`` was asked for, nothing more begins and the file stays as it is."""
+    """One call of the command. Once ``ending`` was asked for, nothing more begins and the file is
+    unchanged."""
 
     session: Session
     file: Path
     apply: bool
-    by_name: bool
+    tried: Tried
     quiet: bool
     ending: Ending
 
@@ -214,10 +231,15 @@ class _CommandRun:
         be verified or gains too little, the single kernels inside it are tried too; its row says why."""
         rows: dict[str, Row] = {}
         results: list[tuple[Region, Candidate]] = []
-        waiting = list(offers)
+        waiting, done = list(offers), 0
         with _progress(self.quiet) as progress:
             while waiting and not self.ending.asked:
-                offer = waiting.pop(0)
+                offer, total = waiting.pop(0), sum(map(self._is_tried, waiting))
+                if offer.estimate is not None and not self._is_tried(offer):
+                    row = _skipped(_planned(self.session, offer), offer.estimate)
+                    rows[row.id] = row
+                    waiting[:0] = offer.instead
+                    continue
                 row, best = self._solve(offer.region, progress)
                 rows[row.id] = row
                 if best is not None:
@@ -225,9 +247,26 @@ class _CommandRun:
                 led = offer.estimate is not None and offer.estimate.rival_leads
                 if best is None or (row.left_alone and not led):
                     waiting[:0] = offer.instead
+                if offer.region.task is not None:
+                    done += 1
+                    self._tell(row, f"[{done} of {done + total}]")
         for region, best in reversed(results):
             rows[region.id] = self._placed(rows[region.id], region, best)
         return list(rows.values())
+
+    def _is_tried(self, offer: Offer) -> bool:
+        """Whether kernels of it are written: where the estimate wins, or where that was asked for."""
+        if offer.estimate is None or self.tried is not Tried.WINNERS:
+            return offer.region.task is not None
+        return offer.estimate.wins
+
+    def _tell(self, row: Row, number: str) -> None:
+        """A line for each region that is done, where no terminal shows a bar."""
+        if not self.quiet and not sys.stderr.isatty():
+            latency = (
+                f"{figure(row.best_latency_us)} us, gain {_gain(row)}" if row.best_latency_us else row.reason
+            )
+            say(f"{number} {_where(row)}, {row.op_category}: {latency}", err=True)
 
     def _solve(self, region: Region, progress: Progress) -> tuple[Row, Candidate | None]:
         """A region's row and its best kernel."""
@@ -238,7 +277,7 @@ class _CommandRun:
 
         def advance(event: AttemptEvent) -> None:
             fastest = event.best
-            best = f"best {fastest.us:.1f} us {fastest.source}" if fastest else "no kernel yet"
+            best = f"best {fastest.us:.1f} us {fastest.source.word}" if fastest else "no kernel yet"
             progress.update(bar, completed=event.n, best=best)
 
         try:
@@ -251,14 +290,16 @@ class _CommandRun:
             return _infeasible(_unsupported(region), error), None
         progress.update(bar, total=result.attempts)
         row = _row(self.session, region, result)
-        return (row if not self.by_name else evolve(row, left_alone=False, reason=result.reason)), result.best
+        return (
+            row if self.tried is not Tried.PLACE else evolve(row, left_alone=False, reason=result.reason)
+        ), result.best
 
     def _placed(self, row: Row, region: Region, best: Candidate) -> Row:
         """The row with the folder of its package; a failure costs this region alone."""
         if self.apply and row.left_alone:
             return row
         try:
-            with contained("putting its kernel in place", region.span.line):
+            with contained("accepting its kernel", region.span.line):
                 place = self.session.apply if self.apply and not self.ending.asked else self._stage
                 package = place(self.file, region, best)
                 if package.backup:
@@ -298,6 +339,7 @@ def _unsupported(region: Region) -> Row:
         status=region.status.value,
         reason=region.reason,
         symbol=region.symbol,
+        shape=region.task.largest_input if region.task else "",
     )
 
 
@@ -316,6 +358,18 @@ def _planned(session: Session, offer: Offer) -> Row:
         target=session.author.target.name,
         gain=estimate.gain,
     )
+
+
+def _skipped(row: Row, estimate: Estimate) -> Row:
+    """A region of which no kernel is tried: a lone attempt takes seconds, and it would not be offered."""
+    reason = (
+        f"{estimate.rival.name} is estimated to be as fast"
+        if estimate.rival is not None and estimate.rival_leads
+        else f"estimated gain {estimate.gain:.0%} is within the model error, {estimate.error:.0%}"
+        if estimate.gain > 0
+        else "no gain is estimated"
+    )
+    return evolve(row, left_alone=True, reason=f"skipped: {reason}; --line {row.line} or --all tries it.")
 
 
 def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
@@ -342,9 +396,7 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
         latency_source=source,
         gain=round(gain_of(better_us(latency.baseline_us, rival, source), latency.us), 4),
         left_alone=bool(left_alone),
-        reason=f"Left alone: {left_alone}; --line {region.span.line} asks for it."
-        if left_alone
-        else row.reason,
+        reason=f"skipped: {left_alone}; --line {region.span.line} asks for it." if left_alone else row.reason,
     )
 
 
@@ -395,39 +447,55 @@ def _print(file: Path, rows: Iterable[Row]) -> None:
 
 
 def _plan_table(file: Path, rows: Iterable[Row]) -> Table:
-    names = ("lines", "op", "eager us", "vendor us", "estimated us", "gain", "roofline us")
-    table = Table(*map(column, names), "code", title=shown(file.name))
-    for row in rows:
-        if row.status == RegionStatus.CANDIDATE:
-            lines = str(row.line) if row.line == row.end_line else f"{row.line}-{row.end_line}"
-            figures = (_eager(row), _vendor(row), figure(row.estimate_us))
-            add_row(
-                table, lines, row.op_category, *figures, f"{row.gain or 0.0:.0%}",
-                figure(row.roofline_us), row.symbol,
-            )  # fmt: skip
-    return table
+    """What could be had; rows that are skipped stand below the tables of a run."""
+    members = [row for row in rows if row.status == RegionStatus.CANDIDATE and not row.left_alone]
+    return _table(file, members, {"estimated us": lambda row: figure(row.estimate_us)})
 
 
 def _verified_table(file: Path, rows: Iterable[Row]) -> Table:
-    names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "bound us")
-    table = Table(*map(column, names), "evidence", title=shown(file.name))
+    latencies: dict[str, Callable[[Row], str]] = {
+        "attempts": lambda row: str(row.attempts),
+        "first us": lambda row: figure(row.first_latency_us),
+        "best us": lambda row: figure(row.best_latency_us),
+    }
+    return _table(file, [row for row in rows if row.status == RegionStatus.VERIFIED], latencies)
+
+
+def _table(file: Path, rows: Sequence[Row], latencies: Mapping[str, Callable[[Row], str]]) -> Table:
+    """A row for each region: where it is, what it computes, its shape, latencies and gain."""
+    columns: dict[str, Callable[[Row], str]] = {
+        "where": _where,
+        "what": lambda row: row.op_category,
+        "shape": lambda row: row.shape,
+        "eager us": _eager,
+        "vendor us": _vendor,
+        **latencies,
+        "gain": _gain,
+        "roofline us": lambda row: figure(row.roofline_us),
+    }
+    if not any(row.vendor for row in rows):
+        del columns["vendor us"]
+    chips = " and ".join(dict.fromkeys(row.chip for row in rows if row.chip))
+    table = Table(*map(column, columns), title=f"{shown(file.name)} on {chips}")
     for row in rows:
-        if row.status == RegionStatus.VERIFIED:
-            latencies = [figure(us) for us in (row.first_latency_us, row.best_latency_us)]
-            cells = (
-                str(row.attempts),
-                _eager(row),
-                _vendor(row),
-                *latencies,
-                f"{row.gain or 0.0:.0%}",
-                figure(row.roofline_us),
-            )
-            add_row(table, str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
+        add_row(table, *(cell(row) for cell in columns.values()))
     return table
 
 
+def _where(row: Row) -> str:
+    """The function and the lines of a region."""
+    lines = str(row.line) if row.line == row.end_line else f"{row.line}-{row.end_line}"
+    return f"{row.symbol}:{lines}" if row.symbol else f"line {lines}"
+
+
+def _gain(row: Row) -> str:
+    """The gain with the source of the kernel's latency, in words."""
+    word = LatencySource(row.latency_source).word if row.latency_source else ""
+    return f"{row.gain or 0.0:.0%} {word}".rstrip()
+
+
 def _vendor(row: Row) -> str:
-    return f"{figure(row.vendor_us)} {row.vendor_source}" if row.vendor else ""
+    return f"{figure(row.vendor_us)} {LatencySource(row.vendor_source).word}" if row.vendor_source else ""
 
 
 def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:

@@ -9,7 +9,7 @@ from rich.table import Column, Table
 
 from evokernel_core.cli.terminal import shown
 
-WIDTH = 130
+WIDTH = 150
 """Columns of a table that goes to a file or a pipe, where no terminal says its own."""
 
 

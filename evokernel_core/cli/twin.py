@@ -167,7 +167,7 @@ def _operator_text(told: dict[str, Any]) -> str:
     if told["ran"]:
         compared = "yes" if told["right"] else "no" if told["compared"] else "nothing was compared"
         lines.append(f"right: {compared}")
-        lines.append(f"latency: {told['latency_us']:.2f} us, modelled")
+        lines.append(f"latency: {told['latency_us']:.2f} us, estimated")
     lines += [
         f"{hazard['severity']} {hazard['code']} line {hazard['line']}: {hazard['message']}"
         for hazard in told["hazards"]
@@ -182,7 +182,7 @@ def _as_text(outcome: JobOutcome, job: Job) -> str:
     if len(result.hazards) > MAX_SHOWN:
         lines.append(f"(and {len(result.hazards) - MAX_SHOWN} more hazards)")
     lines += [
-        f"{launch.kernel} on {launch.block_dim} blocks: {launch.latency_us:.2f} us modelled, {job.chip}. "
+        f"{launch.kernel} on {launch.block_dim} blocks: {launch.latency_us:.2f} us estimated, {job.chip}. "
         f"{launch.bottleneck}"
         for launch in result.launches
     ]

@@ -51,12 +51,12 @@ def command() -> None:
     "--ray",
     default="",
     metavar="ADDRESS",
-    help="Judge on the hosts of the Ray cluster at HOST:PORT; `local` starts one here.",
+    help="Verify on the hosts of the Ray cluster at HOST:PORT; `local` starts one here.",
 )
 @click.option(
     "--device",
     type=click.Choice(["twin", "NPU", "GPU"]),
-    help="Ray resource that a host declares for each kernel that it judges at a time; by the backend.",
+    help="Ray resource that a host declares for each kernel that it verifies at a time; by the backend.",
 )
 @click.option(
     "--connections", default=256, show_default=True, type=click.IntRange(8, 1024), help="From one address."
@@ -85,7 +85,7 @@ def serve(  # noqa: PLR0913, PLR0917
     connections: int,
     confinement: str,
 ) -> None:
-    """Judge kernels that others send, until stopped."""
+    """Verify kernels that others send, until stopped."""
     from evokernel_core.network import is_loopback
     from evokernel_core.verifier.factory import device_of, name_of
     from evokernel_core.verifier.sandbox import Level, confinement_here, insist
@@ -137,7 +137,7 @@ def serve(  # noqa: PLR0913, PLR0917
 @click.option("--plain-http", is_flag=True, help="Send the token over http to another machine.")
 @click.option("--json", "as_json", is_flag=True)
 def status(url: str, token_file: Path | None, ca_bundle: str, plain_http: bool, as_json: bool) -> None:
-    """Who judges at a URL, and how much waits there."""
+    """The backend of the verifier at a URL, and the length of its queue."""
     with needed(REMOTE):
         from evokernel_core.verifier.client import RemoteVerifier
 

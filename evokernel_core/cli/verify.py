@@ -1,4 +1,4 @@
-"""``evokernel verify``: judges a kernel package again."""
+"""``evokernel verify``: verifies a kernel package again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from evokernel_core.verifier.factory import target_judged_by
     callback=named_interpreter,
     help="The Python with torch; found by itself if absent, in the package's folder with --trust alone.",
 )
-@click.option("--changed", is_flag=True, help="Judge the files as they are, though they were changed.")
+@click.option("--changed", is_flag=True, help="Verify the files although they were changed.")
 @click.option("--trust", is_flag=True, help="The package is your own: its reference needs no sandbox.")
 @click.option("--replay", default="", metavar="DRAW", help="Repeat the cases of an earlier verdict's draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
@@ -98,8 +98,8 @@ def as_text(verdict: Verdict) -> str:
     if verdict.latency is not None:
         latency = verdict.latency
         lines.append(
-            f"{latency.us:.2f} us {latency.source} on {latency.chip} with {latency.block_dim} blocks "
-            f"(modelled: eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). "
+            f"{latency.us:.2f} us {latency.source.word} on {latency.chip} with {latency.block_dim} blocks "
+            f"(estimated: eager {latency.baseline_us:.2f}, roofline limit {latency.roofline_us:.2f}). "
             f"{latency.bottleneck}"
         )
     if is_compiled_only(verdict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from operator import attrgetter
@@ -119,6 +120,13 @@ class KernelTask:
     def sizes(self) -> dict[str, int]:
         """The sizes of the symbols in the user's file."""
         return {symbol.name: symbol.size for symbol in self.symbols}
+
+    @property
+    def largest_input(self) -> str:
+        """Its dtype and sizes, as in ``float32 [4096, 2048]``; "" where the task has none."""
+        shapes = ((given.spec.sizes(self.sizes), given.spec.dtype) for given in self.graph.inputs)
+        sizes, dtype = max(shapes, key=lambda shape: math.prod(shape[0]), default=((), ""))
+        return f"{dtype} {list(sizes)}" if dtype else ""
 
 
 def in_order_of_use(task: KernelTask) -> KernelTask:

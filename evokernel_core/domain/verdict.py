@@ -26,6 +26,11 @@ class LatencySource(StrEnum):
     MODELLED = "modelled"
     MEASURED = "measured"
 
+    @property
+    def word(self) -> str:
+        """What people read."""
+        return "estimated" if self is LatencySource.MODELLED else self.value
+
 
 class Severity(StrEnum):
     ERROR = "error"

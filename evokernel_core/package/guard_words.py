@@ -21,7 +21,7 @@ from evokernel_core.package.packaging import DeviceWords, KernelGuard
 
 _LONGEST = 160
 """Characters of a condition that are shown as they are."""
-ELSE = Sentence("Where one of these does not hold, your own code runs, as it stands in your file.")
+ELSE = Sentence("Where one of these guards does not hold, your own code runs, unchanged.")
 
 
 def guard_words(

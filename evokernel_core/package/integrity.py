@@ -125,8 +125,8 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     """The same without what the digests are of. Raises PackageChanged."""
     if _OWN not in manifest:
         raise PackageChanged(
-            "{name} comes from an older version and has no digests of its files; make the kernel "
-            "again, or judge it as it is now with `evokernel verify --changed {path}`.",
+            "{name} comes from an older version without digests of its files; make the kernel again, "
+            "or verify it with `evokernel verify --changed {path}`.",
             name=folder.name,
             path=folder,
         )
@@ -189,8 +189,8 @@ def _digest_of(manifest: Mapping[str, Any]) -> str:
 
 def _words(folder: Path, name: str) -> Sentence:
     return Sentence(
-        "{file} was changed after it was verified; restore it, make the kernel "
-        "again, or judge it as it is now with `evokernel verify --changed {folder}`.",
+        "{file} was changed after it was verified; restore it, make the kernel again, or verify the "
+        "change with `evokernel verify --changed {folder}`.",
         file=f"{folder.name}/{_printable(name)}",
         folder=folder,
     )

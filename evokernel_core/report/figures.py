@@ -15,16 +15,19 @@ class Evidence:
     chip: str
 
     def __str__(self) -> str:
-        return f"{self.source.value} on {self.chip}"
+        return f"{self.source.word} on {self.chip}"
 
 
 @frozen
 class TaskFigures:
     """The kernels of a task by one evidence (None: none has a latency). ``failed`` of ``tried`` broke a gate,
-    ``timed_only`` were no gain and not compared. Latencies in microseconds, None where none was verified:
-    ``first_us`` of the kernel that was verified first, ``best_us`` of the best, ``eager_us`` of the graph op
-    by op, ``bound_us`` the roofline. ``person`` is the last that a person did with one of them, "" for
-    nothing."""
+    ``timed_only`` were no gain and not compared.
+
+    Latencies in microseconds, None where none was verified: ``first_us`` of the kernel that was verified
+    first, ``best_us`` of the best, ``eager_us`` of eager PyTorch, ``bound_us`` the roofline limit with a
+    launch. ``person`` is the last that the user did with one of them, "" for nothing. ``where`` is the
+    function and line for which it was last asked, "" where nobody noted it; ``shape`` the largest input's.
+    """
 
     task: str
     name: str
@@ -40,6 +43,8 @@ class TaskFigures:
     bound_us: float | None = None
     verifier: str = ""
     person: str = ""
+    where: str = ""
+    shape: str = ""
 
     @property
     def gain(self) -> float | None:

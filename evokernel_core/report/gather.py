@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core import __version__
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.outcome import Objection, Outcome, OutcomeKind
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.devices import load_device
 from evokernel_core.memory.store import Memory
 from evokernel_core.report.figures import (
     Agreement,
@@ -56,8 +59,12 @@ def gather(memory: Memory) -> Report:
     beliefs = tuple(_beliefs(works, verifiers_payments(memory)))
     pairs = [(work, list(_by_evidence(work, sources))) for work in works]
     last = {outcome.task_id: outcome.kind.value for outcome in outcomes if outcome.kind in _TOLD}
+    asked = _asked(memory)
     kernels = (
-        _kernel(work.task, evidence, items, last.get(work.task.task_id, ""))
+        evolve(
+            _kernel(work.task, evidence, items, last.get(work.task.task_id, "")),
+            where=asked.get(work.task.task_id, ""),
+        )
         for work, groups in pairs
         for evidence, items in groups
     )
@@ -132,10 +139,27 @@ def _kernel(task: KernelTask, evidence: Evidence | None, items: Sequence[Tried],
         first_us=first.us if first else None,
         best_us=best.us if best else None,
         eager_us=best.baseline_us if best else None,
-        bound_us=best.roofline_us if best else None,
+        bound_us=_bound_us(best) if best else None,
         verifier=verifier,
         person=person,
+        shape=task.largest_input,
     )
+
+
+def _asked(memory: Memory) -> Mapping[str, str]:
+    """The function and line of the code for which each task's kernels were last asked, by the task's id."""
+    regions = ((job.task_id, json.loads(job.region)) for job in memory.jobs())
+    return {task_id: f"{region['symbol']}:{region['span']['line']}" for task_id, region in regions}
+
+
+def _bound_us(latency: Latency) -> float:
+    """The roofline limit with a launch, which each kernel has; at most what the kernel takes, since what a
+    launch takes is assumed of some devices."""
+    try:
+        launch = load_device(latency.chip).launch_us
+    except UsageError:  # a chip of its own that this machine has no file of
+        launch = 0.0
+    return min(latency.us, latency.roofline_us + launch)
 
 
 def _tries(items: Iterable[Tried]) -> Iterator[Try]:

@@ -16,7 +16,7 @@ const times = (value) => value >= 100 ? `${Math.round(value)}×` : `${value.toFi
 const micro = (value) => `${value >= 1000 ? Math.round(value).toLocaleString("en") : +value.toPrecision(4)} µs`;
 const leading = (value) => Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
 const short = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
-const source = () => data.measured.includes(evidence) ? "measured" : "modelled";
+const source = () => data.measured.includes(evidence) ? "measured" : "estimated";
 
 // Plot brings a style element that the page's policy would refuse; page.css has what it says.
 function put(id, label, options) {
@@ -46,22 +46,25 @@ function gain() {
   button.setAttribute("aria-expanded", String(all));
   if (!sorted.length) return say("gain", "No kernel was verified yet.");
   const shown = all ? sorted : sorted.slice(0, SHOWN_FIRST);
-  const narrow = byId("gain").clientWidth < 560, letters = narrow ? 16 : 30;
-  const label = new Map(shown.map((kernel) => [kernel.task, short(kernel.name, letters)]));
-  const bound = (kernel) => kernel.eager_us / kernel.bound_us;
-  const longest = Math.max(...shown.map((kernel) => label.get(kernel.task).length));
-  put("gain", `Gain over eager of ${shown.length} kernels, ${evidence}; the table of kernels has the figures.`, {
-    marginLeft: Math.min(16 + longest * 7, 240), marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * 25 + 52,
+  const wide = byId("gain").clientWidth;
+  const whole = (kernel) => [kernel.name, kernel.where, kernel.shape].filter(Boolean).join("  ");
+  const longest = (words) => Math.max(...shown.map((kernel) => words(kernel).length)) * 6.6 + 16;
+  const words = longest(whole) < wide / 2 ? whole : (kernel) => kernel.name;
+  const margin = Math.min(longest(words), wide * 0.6), letters = Math.floor((margin - 16) / 6.6);
+  const label = new Map(shown.map((kernel) => [kernel.task, short(words(kernel), letters)]));
+  const bound = (kernel) => kernel.eager_us / kernel.bound_us, bounded = shown.filter((kernel) => kernel.bound_us > 0);
+  put("gain", `Gain over eager of ${shown.length} kernels, ${evidence}; the table of kernels has the numbers.`, {
+    marginLeft: margin, marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * 25 + 52,
     x: { type: "log", label: `gain over eager, ${source()} (log scale) →`, grid: true, tickFormat: (d) => [1, 2, 5].includes(leading(d)) ? `${d}×` : "",
-      domain: [Math.min(0.9, ...shown.map((kernel) => kernel.gain)), Math.max(1.5, ...shown.flatMap((kernel) => [kernel.gain, bound(kernel)])) * 1.08] },
+      domain: [Math.min(0.9, ...shown.map((kernel) => kernel.gain)), Math.max(1.5, ...shown.map((kernel) => kernel.gain), ...bounded.map(bound)) * 1.08] },
     y: { domain: shown.map((kernel) => kernel.task), label: null, tickFormat: (task) => label.get(task), tickSize: 0 },
     marks: [
       Plot.ruleX([1], { stroke: "var(--muted)", strokeDasharray: "3 3" }),
       Plot.barX(shown, { x1: 1, x2: "gain", y: "task", fill: (kernel) => kernel.gain >= 1 ? "var(--accent)" : "var(--bad)", insetTop: 4, insetBottom: 4, rx: 3 }),
-      Plot.tickX(shown.filter((kernel) => kernel.bound_us), { x: bound, y: "task", stroke: "var(--ink)", strokeWidth: 2, insetTop: 3, insetBottom: 3 }),
+      Plot.tickX(bounded, { x: bound, y: "task", stroke: "var(--ink)", strokeWidth: 2, insetTop: 3, insetBottom: 3 }),
       Plot.text(shown, { y: "task", text: (kernel) => times(kernel.gain), frameAnchor: "right", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
       Plot.tip(shown, Plot.pointerY({ ...tip, x: "gain", y: "task",
-        title: (kernel) => `${kernel.name} (${kernel.category})\n${times(kernel.gain)} as fast as eager\n${micro(kernel.best_us)} ${evidence}\neager ${micro(kernel.eager_us)}, bound ${micro(kernel.bound_us)}` })),
+        title: (kernel) => `${whole(kernel)} (${kernel.category})\n${times(kernel.gain)} as fast as eager\n${micro(kernel.best_us)} ${evidence}\neager ${micro(kernel.eager_us)}, roofline ${micro(kernel.bound_us)}` })),
     ],
   });
 }
@@ -103,7 +106,7 @@ function tries() {
   const timed = points.filter((point) => point.us), lost = points.filter((point) => !point.us);
   if (!timed.length) return say("tries", `None of ${points.length} attempts has a latency.`);
   const [low, high] = d3.extent(timed, (point) => point.us), top = high * 1.12;
-  const lines = [["eager", task.eager_us], ["bound", task.bound_us]].filter(([, us]) => us && us <= high * 3 && us >= low / 3);
+  const lines = [["eager", task.eager_us], ["roofline", task.bound_us]].filter(([, us]) => us && us <= high * 3 && us >= low / 3);
   put("tries", `Latency over ${points.length} attempts on ${task.name}, ${evidence}; best ${task.best_us ? micro(task.best_us) : "none verified"}.`, {
     height: 300, marginLeft: 62, marginRight: 44, marginBottom: 42, marginTop: 24,
     x: { label: "attempt →", domain: [0.5, points.length + 0.5], tickFormat: (d) => Number.isInteger(d) ? d : "", ticks: Math.min(points.length, 8) },
@@ -156,9 +159,9 @@ function reactions() {
   const order = new Map(REACTIONS.map(([kind], place) => [kind, place])), sign = (reaction) => REACTIONS[order.get(reaction.kind)][1] * reaction.count;
   const categories = d3.groupSort(data.reactions, (items) => -d3.sum(items, (reaction) => reaction.count), (reaction) => reaction.category);
   const rows = d3.sort(data.reactions, (reaction) => Math.abs(order.get(reaction.kind) - 2));
-  put("reactions", `What people did with kernels of ${categories.length} categories.`, {
+  put("reactions", `What you did with kernels of ${categories.length} categories.`, {
     height: categories.length * 30 + 66, marginLeft: 110, marginBottom: 42, marginTop: 8,
-    x: { label: "← turned down · times · taken →", labelAnchor: "center", grid: true, tickFormat: (d) => Number.isInteger(d) ? Math.abs(d) : "" },
+    x: { label: "← rejected · times · accepted →", labelAnchor: "center", grid: true, tickFormat: (d) => Number.isInteger(d) ? Math.abs(d) : "" },
     y: { domain: categories, label: null, tickSize: 0 },
     marks: [
       Plot.barX(rows, Plot.stackX({ x: sign, y: "category", fill: (reaction) => REACTIONS[order.get(reaction.kind)][2], insetTop: 5, insetBottom: 5, order: null,
@@ -196,7 +199,7 @@ function sortable(table) {
       headers.forEach((other) => other.removeAttribute("aria-sort"));
       header.setAttribute("aria-sort", next);
       const sign = next === "ascending" ? 1 : -1;
-      // What has no figure comes last either way.
+      // What has no number comes last either way.
       const rows = [...body.rows].map((row) => [key(row, at), row]);
       rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : a < b ? -sign : a > b ? sign : 0);
       body.append(...rows.map(([, row]) => row));

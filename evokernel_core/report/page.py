@@ -74,7 +74,19 @@ def _drawn(report: Report) -> dict[str, Any]:
 
 
 def _kernel(kernel: TaskFigures) -> dict[str, Any]:
-    names = ("task", "name", "category", "verified", "first_us", "best_us", "eager_us", "bound_us", "gain")
+    names = (
+        "task",
+        "name",
+        "where",
+        "shape",
+        "category",
+        "verified",
+        "first_us",
+        "best_us",
+        "eager_us",
+        "bound_us",
+        "gain",
+    )
     return {"evidence": str(kernel.evidence), **{name: getattr(kernel, name) for name in names}}
 
 

@@ -109,8 +109,8 @@ def _ways(region: Region, author: KernelAuthor) -> tuple[CaptureWay, ...]:
 def refusal(region: Region, eager_comparison: EagerComparison) -> Sentence:
     """Why no kernel of the region counts."""
     return Sentence(
-        "Line {line} ({symbol}) stays as it is, because its captured graph does not mean what its code does: "
-        "{difference}.",
+        "Line {line} ({symbol}) is skipped, because its captured graph does not mean what its code "
+        "does: {difference}.",
         line=region.span.line,
         symbol=region.symbol,
         difference=eager_comparison.difference,

@@ -90,7 +90,7 @@ _SAME_AS_START = Sentence(
     "To the compiler it is the kernel that it should improve: change what it does, not how it is written."
 )
 _SAME_AS_BEFORE = Sentence(
-    "To the compiler it is one that was judged before: change what it does, not how it is written."
+    "To the compiler it is one that was verified before: change what it does, not how it is written."
 )
 
 

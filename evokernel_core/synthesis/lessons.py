@@ -175,8 +175,8 @@ def summary(verdict: Verdict) -> Sentence:
     latency = verdict.latency
     if verdict.feasible and latency:
         told = Sentence(
-            "Verified: {figure} on {chip} (bound {bound}).",
-            figure=f"{latency.us:.2f} us {latency.source.value}",
+            "Verified: {figure} on {chip} (roofline limit {bound}).",
+            figure=f"{latency.us:.2f} us {latency.source.word}",
             chip=latency.chip,
             bound=f"{latency.roofline_us:.2f}",
         )

@@ -118,13 +118,13 @@ def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
     )
     if gain > error:
         return ""
-    result = f"{latency.us:.1f} us {latency.source.value} instead of {before:.1f} us"
+    result = f"{latency.us:.1f} us {latency.source.word} instead of {before:.1f} us"
     if rival is not None and before < latency.baseline_us:
         word = next(word for us, word in rival.figures if us == before)
         result += f", {word} for {rival.name},"
     if gain <= 0 or latency.source is not LatencySource.MODELLED:
         return f"{result} is no gain"
-    return f"{result} gains {gain:.0%}, which is no more than the error of the two figures, {error:.0%}"
+    return f"estimated gain {gain:.0%} is within the model error, {error:.0%} ({result})"
 
 
 @frozen

@@ -164,7 +164,7 @@ def whole_forward(session: Session, file: Path, symbol: str, group: int) -> tupl
         region.reason for region in result if region.task is None and region.reason
     ]
     return None, " ".join(dict.fromkeys((*refused, *left_out))) or (
-        Sentence("{symbol} has no code that a kernel could replace.", symbol=symbol)
+        Sentence("{symbol} has no candidate for a kernel.", symbol=symbol)
     )
 
 

@@ -109,8 +109,8 @@ class Samples:
         if key not in self._bare:
             if author(source) is Author.SCHEDULE and not _is_current(self.task, source, writer):
                 raise ProposerError(
-                    "This version writes another kernel for the schedule of one that was judged; generate it "
-                    "again."
+                    "This version writes another kernel for the schedule of one that was verified; "
+                    "generate it again."
                 )
             bare = self._privacy.files(source, writer)
             notes = tuple(map(self._privacy.words, bare.strategy.notes))

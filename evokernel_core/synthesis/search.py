@@ -164,9 +164,9 @@ class Search:
     def spent_reason(self, patience: int) -> Sentence:
         """Why no further attempt is worth its cost, empty where one is."""
         if self.at_bound():
-            return Sentence("The best kernel is as close to the bound as refining pays.")
+            return Sentence("The best kernel is as close to the roofline limit as refining pays.")
         if self.spent >= self.budget:
-            return Sentence("The attempts of the budget ({count}) are spent.", count=self.budget)
+            return Sentence("The attempt budget ({count}) is used up.", count=self.budget)
         if self.is_stagnant(patience):
             return Sentence("The last {count} attempts gained less than a percent.", count=patience)
         return Sentence()

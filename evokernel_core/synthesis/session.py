@@ -348,7 +348,7 @@ class Session:
         """Writes the package, then puts the call into the file. Raises EditConflict, or UnsupportedRegion as
         ``package``; then the file is as it was."""
         if not candidate.verdict.feasible:
-            raise UsageError("Only a verified kernel can be applied; this one failed.")
+            raise UsageError("Only a verified kernel can be accepted; this one failed.")
         return put_into(path, region, lambda: install(region, self._compared(region, candidate)))
 
 

@@ -67,8 +67,8 @@ def judge(session: Session, params: Params, cancelled: Callable[[], bool]) -> Ma
     require_known(source)
     if source.target != session.author.target.name:
         raise UsageError(
-            "Kernels for {device} are judged here, and this one is for the target {target}; start EvoKernel "
-            "with --target {target}.",
+            "Kernels for {device} are verified here, and this one is for the target {target}; start "
+            "EvoKernel with --target {target}.",
             device=session.author.device.name,
             target=source.target,
         )

@@ -21,13 +21,15 @@ _DATA = Path(__file__).parent / "hazards.toml"
 @frozen
 class HazardRule:
     """One code. ``severity`` in words, with what makes it another one; ``what`` says what was seen, ``help``
-    what mends it: both are sentences, for an editor shows them. ``words`` are others that find it."""
+    what mends it: both are sentences, for an editor shows them. ``words`` are others that find it.
+    ``is_symptom``: mostly a consequence of another hazard of the same run."""
 
     code: str
     severity: str
     what: Sentence
     help: Sentence
     words: tuple[str, ...] = ()
+    is_symptom: bool = False
 
 
 @cache
@@ -36,7 +38,12 @@ def hazard_rules() -> Mapping[str, HazardRule]:
     rows = tomllib.loads(_DATA.read_text(encoding="utf-8"))["hazard"]
     return {
         code: HazardRule(
-            code, row["severity"], Sentence(row["what"]), Sentence(row["help"]), tuple(row.get("words", ()))
+            code,
+            row["severity"],
+            Sentence(row["what"]),
+            Sentence(row["help"]),
+            tuple(row.get("words", ())),
+            row.get("symptom", False),
         )
         for row in rows
         for code in row["codes"]

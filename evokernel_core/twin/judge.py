@@ -163,7 +163,9 @@ def _verdict(result_file: Path, pair: _Pair, limits: Limits, chip: Chip) -> RunR
     elif result.status is ExitStatus.CRASH:
         result = evolve(
             result,
-            message=Sentence("What the kernel asked for ended the judge: {message}", message=result.message),
+            message=Sentence(
+                "What the kernel asked for ended the verifier: {message}", message=result.message
+            ),
         )
     return evolve(result, output=pair.judge.stdout + pair.judge.stderr + pair.candidate.stderr)
 

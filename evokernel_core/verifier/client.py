@@ -132,7 +132,7 @@ class RemoteVerifier:
             data = earlier_sources.flat(data)
         if "target" in data and source.target not in self._targets:
             raise VerifierError(
-                "The verifier at {url} judges no kernels for {target}; update it, or name another.",
+                "The verifier at {url} takes no kernels for {target}; update it, or name another.",
                 url=self._url,
                 target=source.target,
             )
@@ -192,7 +192,7 @@ class RemoteVerifier:
     def _verdict(self, job: JobView, task: KernelTask, source: KernelSource) -> Verdict:
         if job.verdict is None:
             raise VerifierError(
-                "The verifier at {url} could not judge: {error}",
+                "The verifier at {url} could not verify: {error}",
                 url=self._url,
                 error=told_by({"error": job.error, "said": job.said}),
             )
@@ -205,7 +205,7 @@ class RemoteVerifier:
             ) from error
         if (verdict.task_id, verdict.source_id) != (task.task_id, source.source_id):
             raise VerifierError(
-                "The verifier at {url} judged another kernel; update one of the two.", url=self._url
+                "The verifier at {url} verified another kernel; update one of the two.", url=self._url
             )
         return evolve(verdict, verifier=f"{verdict.verifier}@{self._place} (remote)")
 

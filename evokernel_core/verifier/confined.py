@@ -120,8 +120,8 @@ class ConfinedReferences:
         if level is not Level.FULL and not self._partly:
             raise VerifierError(
                 "This machine confines a process to {level} only, so the reference of a task from "
-                "elsewhere does not run here: verify on a machine with Landlock and seccomp, or say that "
-                "the task is your own (`--trust`).",
+                "elsewhere does not run. Verify on a machine with Landlock and seccomp, or trust the "
+                "task (`--trust`).",
                 level=level,
             )
         limits = ("--address-space", str(ADDRESS_SPACE), "--file-size", str(FILE_SIZE))

@@ -86,7 +86,7 @@ def open_verifier(
     known = load_toolchain(target).backends()
     if backend not in known and target_judged_by(backend) != target:
         raise UsageError(
-            "The backend {name} does not judge kernels in {target}; choose one of: {known}.",
+            "The backend {name} does not verify kernels in {target}; choose one of: {known}.",
             name=backend,
             target=KERNEL_FILES[target].title,
             known=", ".join(known),

@@ -19,7 +19,8 @@ def defect(name: str) -> Sentence:
 
 def too_long(seconds: float) -> Sentence:
     return Sentence(
-        "Judging this kernel took longer than {seconds} s; the service gave it up.", seconds=f"{seconds:.0f}"
+        "Verifying this kernel took longer than {seconds} s; the service gave it up.",
+        seconds=f"{seconds:.0f}",
     )
 
 

@@ -75,7 +75,7 @@ class Access:
         if not self.trust.covers(path):
             raise UsageError(
                 "{folder} is not trusted, so none of its code is run: "
-                "the person can start the server with --trust and that folder.",
+                "the user can start the server with --trust and that folder.",
                 folder=path.parent if path.is_file() else path,
             )
         return path
@@ -83,7 +83,7 @@ class Access:
     def writable(self) -> None:
         """Raises UsageError where nothing may be written."""
         if not self.may_write:
-            raise UsageError("This server writes nothing: the person can start it with --allow-write.")
+            raise UsageError("This server writes nothing: the user can start it with --allow-write.")
 
     def _found(self, given: str, is_kind: Callable[[int], bool], kind: str) -> Path:
         for path in self._candidates(given):

@@ -1,6 +1,7 @@
 """What tools answer: models whose schemas clients are told.
 
-Latencies are microseconds; the ``source`` of a figure is ``modelled`` (by the twin) or ``measured``.
+Latencies are microseconds; a ``source`` is ``modelled`` (estimated, by the twin) or ``measured``. In a plan
+all are estimated but those that ``measured`` names.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from evokernel_core.domain.verdict import Hazard, Latency, Verdict
+from evokernel_core.domain.region import RegionStatus
+from evokernel_core.domain.verdict import Hazard, Latency, LatencySource, Verdict
 from evokernel_core.synthesis.offers import Offer, gain_of
 from evokernel_core.targets.sources import main_first
 from evokernel_core.twin.gaps import Summary
+from evokernel_core.twin.hazards import hazard_rules
 from evokernel_mcp.foreign import named, quoted, told
 
 MOST_ANSWER = 8_000
@@ -33,26 +36,20 @@ A = TypeVar("A", bound=BaseModel)
 class RegionAnswer(BaseModel):
     """Code that one call of a kernel can replace, or why it has none."""
 
-    id: str
+    id: str = Field(default="", description="None: it has no kernel, and reason says why.")
     symbol: str
-    line: int
-    end_line: int
-    code: str = Field(description="The beginning of its text, quoted.")
-    category: str
-    status: str = Field(description="candidate, or unsupported or needs_shapes with the reason.")
+    lines: str = Field(description="As 12-15.")
+    category: str = ""
+    status: str = ""
     reason: str = ""
-    now_us: float | None = Field(default=None, description="Op by op as PyTorch runs it.")
-    now_source: str = Field(default="", description="modelled, or measured where a row was published.")
-    error: float | None = Field(default=None, description="How much of the gain may be none.")
-    kernel_us: float | None = Field(
-        default=None, description="Of the best verified kernel, else of the planned one."
-    )
-    bound_us: float | None = Field(default=None, description="No kernel can take less.")
+    now_us: float | None = Field(default=None, description="Eager.")
+    kernel_us: float | None = Field(default=None, description="Of the best kernel, verified or planned.")
+    bound_us: float | None = Field(default=None, description="Roofline limit.")
     gain: float | None = Field(default=None, description="Share of the time that the kernel saves.")
-    verified: bool = Field(default=False, description="Whether kernel_us is of a verified kernel.")
-    worth_it: bool = Field(default=False, description="Whether the gain exceeds the error.")
-    source: str = ""
-    vendor: str = Field(default="", description="The function of torch_npu that computes the region.")
+    within_error: bool | None = Field(default=None, description="The gain may be none.")
+    verified: bool | None = None
+    measured: list[str] = Field(default=[], description="Which of now_us and kernel_us were measured.")
+    vendor: str = Field(default="", description="The function of torch_npu that computes it.")
 
 
 class DefinitionAnswer(BaseModel):
@@ -145,9 +142,9 @@ class VerdictsAnswer(BaseModel):
 class LaunchAnswer(BaseModel):
     kernel: str
     block_dim: int
-    latency_us: float
-    pipes: dict[str, float]
-    bottleneck: str
+    latency_us: float | None = None
+    pipes: dict[str, float] = {}
+    bottleneck: str = ""
 
 
 class PipeAnswer(BaseModel):
@@ -171,7 +168,7 @@ class GapAnswer(BaseModel):
 
 
 class TimelineAnswer(BaseModel):
-    """The launch of a kernel that takes longest, on its slowest core. All times are modelled."""
+    """The launch of a kernel that takes longest, on its slowest core. All times are estimated."""
 
     source_id: str
     source: Literal["modelled"] = "modelled"
@@ -179,11 +176,11 @@ class TimelineAnswer(BaseModel):
     kernel: str
     us: float
     launches: dict[str, float] = Field(description="All launches with their microseconds.")
-    bottleneck: str = Field(description="What binds it.")
+    bottleneck: str = Field(description="Bottleneck.")
     core: str
     pipes: list[PipeAnswer] = Field(description="The busiest first.")
     gaps: list[GapAnswer] = Field(description="The longest waits of all pipes, the longest first.")
-    page: str = Field(description="The whole timeline as an HTML page on this machine, to show to a person.")
+    page: str = Field(description="The whole timeline as an HTML page on this machine, for the user.")
 
 
 class OutputAnswer(BaseModel):
@@ -196,14 +193,14 @@ class OutputAnswer(BaseModel):
 
 
 class RunAnswer(BaseModel):
-    """A run on the twin; all latencies are modelled."""
+    """A run on the twin; all latencies are estimated."""
 
     ok: bool
     error: str = ""
     hazards: list[HazardAnswer] = []
     more_hazards: int = 0
     launches: list[LaunchAnswer] = []
-    latency_us: float = 0.0
+    latency_us: float | None = Field(default=None, description="Of a run without an error.")
     outputs: list[OutputAnswer] = []
     printed: str = Field(default="", description="What the program printed, quoted.")
     compile_s: float = 0.0
@@ -211,7 +208,7 @@ class RunAnswer(BaseModel):
 
 
 class OperatorAnswer(BaseModel):
-    """An operator's folder, compiled, and a call of it; the latency is modelled."""
+    """An operator's folder, compiled, and a call of it; the latency is estimated."""
 
     compiled: bool
     missing: list[str] = Field(default=[], description="Names and headers that the compiler did not find.")
@@ -221,7 +218,7 @@ class OperatorAnswer(BaseModel):
     error: str = ""
     hazards: list[HazardAnswer] = []
     more_hazards: int = 0
-    latency_us: float = 0.0
+    latency_us: float | None = None
 
 
 class HazardCodeAnswer(BaseModel):
@@ -236,7 +233,7 @@ class HazardRuleAnswer(BaseModel):
     code: str = ""
     severity: str = ""
     what: str = ""
-    help: str = Field(default="", description="What mends it.")
+    help: str = Field(default="", description="How to fix it.")
     codes: list[HazardCodeAnswer] = Field(default=[], description="Where words speak of several.")
     next_offset: int | None = None
 
@@ -252,7 +249,7 @@ class BriefAnswer(BaseModel):
     outputs: list[str]
     rtol: float
     atol: float
-    bound_us: float = Field(description="Modelled; no kernel can take less.")
+    bound_us: float = Field(description="Roofline limit, estimated.")
     guide: str = Field(
         description="Resource: interface, hardware, API cards, an example, the best kernel so far."
     )
@@ -282,39 +279,56 @@ class AppliedAnswer(BaseModel):
 Kind = Literal["api_card", "exemplar", "trace", "success", "failure", "practice", "sequence", "rule"]
 
 
+MOST_REASON = 90
+"""Characters of a reason in a plan."""
+
+
 def region_answer(offer: Offer) -> RegionAnswer:
     region, estimate = offer.region, offer.estimate
-    first = " ".join(region.source.split())
+    first, last = region.span.line, region.span.end_line
     known = RegionAnswer(
         id=region.id,
         symbol=named(region.symbol),
-        line=region.span.line,
-        end_line=region.span.end_line,
-        code=quoted(first, 140),
+        lines=str(first) if first == last else f"{first}-{last}",
         category=region.op_category,
-        status=region.status.value,
+        status="" if region.status is RegionStatus.CANDIDATE else region.status.value,
         reason=told(region.reason, MOST_TEXT),
     )
     if estimate is None:
         return known
+    sources = {
+        "now_us": estimate.baseline.word.value if estimate.baseline else estimate.source,
+        "kernel_us": estimate.source,
+    }
     figures = {
         "now_us": round(estimate.now_us, 2),
-        "now_source": estimate.baseline.word.value if estimate.baseline else estimate.source,
-        "error": round(estimate.error, 4),
         "kernel_us": round(estimate.after_us, 2),
         "bound_us": round(estimate.bound_us, 2),
         "gain": round(estimate.gain, 4),
-        "verified": estimate.is_verified,
-        "worth_it": estimate.wins,
-        "source": estimate.source,
+        "within_error": None if estimate.wins else True,
+        "verified": estimate.is_verified or None,
+        "measured": [name for name, source in sources.items() if source == LatencySource.MEASURED],
         "vendor": estimate.rival.name if estimate.rival else "",
     }
     return known.model_copy(update=figures)
 
 
+def planned_answer(offer: Offer) -> RegionAnswer:
+    """A region in a plan, which is read whole: of one without a kernel only where it is, and why."""
+    answer = region_answer(offer)
+    if offer.region.task is not None or offer.estimate is not None:
+        return answer
+    cut = answer.reason if len(answer.reason) <= MOST_REASON else f"{answer.reason[: MOST_REASON - 1]}…"
+    status = "" if offer.region.status is RegionStatus.UNSUPPORTED else answer.status
+    return RegionAnswer(symbol=answer.symbol, lines=answer.lines, status=status, reason=cut)
+
+
 def hazard_answers(hazards: Iterable[Mapping[str, Any]]) -> tuple[list[HazardAnswer], int]:
-    """The first hazards, errors before warnings, and how many more there are."""
-    ranked = sorted(hazards, key=lambda hazard: hazard["severity"] != "error")
+    """The first hazards and how many more there are: errors before warnings, root causes before what mostly
+    follows from them."""
+    rules = hazard_rules()
+    symptoms = {code for code, rule in rules.items() if rule.is_symptom}
+    ranked = sorted(hazards, key=lambda each: (each["severity"] != "error", each["code"] in symptoms))
     shown = fitting(ranked, _hazard, MOST_HAZARDS)
     return shown, len(ranked) - len(shown)
 

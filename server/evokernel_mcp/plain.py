@@ -8,12 +8,12 @@ from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp_types import CallToolResult, InputRequiredResult, TextContent
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 
 from evokernel_core.visible import visible
 from evokernel_mcp.foreign import shown
-from evokernel_mcp.slim import without_empty
+from evokernel_mcp.slim import outline, short, without_empty
 from evokernel_mcp.state import ServerState
 
 MOST_FAULTS = 5
@@ -42,10 +42,22 @@ class PlainServer(MCPServer[ServerState]):
             return answer
         return _compact(answer, await self._schema(name))
 
+    async def list_tools(self) -> list[Tool]:
+        """The tools with schemas in few characters: all of them are a part of each of an agent's prompts."""
+        return [
+            tool.model_copy(
+                update={
+                    "input_schema": short(tool.input_schema),
+                    "output_schema": tool.output_schema and outline(tool.output_schema),
+                }
+            )
+            for tool in await super().list_tools()
+        ]
+
     async def _schema(self, name: str) -> Mapping[str, Any]:
         """The schema of a tool's answers."""
         if not self._schemas:
-            self._schemas = {tool.name: tool.output_schema or {} for tool in await self.list_tools()}
+            self._schemas = {tool.name: tool.output_schema or {} for tool in await super().list_tools()}
         return self._schemas.get(name, {})
 
 

@@ -101,12 +101,12 @@ def how_to_write(file: str, kernel: KernelFiles) -> str:
     files = " and ".join(kernel.names)
     return (
         f"Write a kernel in {kernel.title} for {named(file)} with the evokernel tools.\n"
-        "1. plan the file; take the region with the largest gain that is worth_it.\n"
+        "1. plan the file; take the region with the largest gain that is not within_error.\n"
         "2. generate it with a small budget: that gives a verified kernel to beat.\n"
         "3. brief the region and read its guide; look up in search_memory what is in doubt.\n"
         f"4. Write {files}, or edit those of the generated kernel, and verify_kernel.\n"
-        "5. For each hazard read explain, mend the line it names, and verify again; hot_lines and pipes of "
-        "the verdict say what binds a kernel that is right.\n"
-        "6. Report the verdict with its latency and the word modelled or measured; apply it only where the "
-        "person wants the file changed and the tool is there."
+        "5. For each hazard read explain, fix the line it names, and verify again; hot_lines and pipes of "
+        "the verdict show the bottleneck of a correct kernel.\n"
+        "6. Report the verdict with its latency and the word estimated or measured. Use apply only where the "
+        "user wants the file changed and the tool is there."
     )

@@ -32,7 +32,7 @@ from evokernel_mcp.answers import (
     VerdictAnswer,
     VerdictsAnswer,
     part_of,
-    region_answer,
+    planned_answer,
     timeline_answer,
     verdict_answer,
 )
@@ -62,14 +62,14 @@ async def plan(
     offset: Offset = 0,
     limit: Limit = 20,
 ) -> PlanAnswer:
-    """The regions of a PyTorch file that a kernel could compute: line, modelled gain and bound, or the reason
+    """The regions of a PyTorch file: line, estimated gain and roofline limit of a kernel, or the reason
     why there is none. The file is imported for that, in its own Python, where its folder is trusted."""
     path = access.file(file)
     if not access.trust.covers(path):
         return await _parsed(path, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
         result = await state_of(ctx).plan(path, access, symbol, programs=programs)
-    shown, more = part_of(result.offers, region_answer, offset, limit)
+    shown, more = part_of(result.offers, planned_answer, offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=True,
@@ -156,7 +156,7 @@ async def generate(
     ] = 10,
     until: Annotated[
         Literal["budget", "first"],
-        Field(description="End when the budget is spent, as unless given, or at a verified kernel."),
+        Field(description="End when the budget is used up, as unless given, or at a verified kernel."),
     ] = "budget",
 ) -> GenerateAnswer:
     """Writes, compiles, runs, checks against PyTorch and times kernels for a region. Seconds to minutes, with
@@ -189,7 +189,7 @@ async def _kernel(ctx: Context, source_id: str, near: str) -> tuple[VerdictAnswe
     result = await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near})
     if not result["verdicts"]:
         raise UsageError(
-            "The kernel {kernel} was never judged here: verify it for a region.", kernel=source_id[:12]
+            "The kernel {kernel} was never verified here: verify it for a region.", kernel=source_id[:12]
         )
     verdict = from_data(result["verdicts"][-1], Verdict)
     return verdict_answer(result["source_id"], verdict, result["notes"], result["files"]), verdict
@@ -207,8 +207,8 @@ async def verify_kernel(
     ] = None,
     target: Annotated[str, Field(description="The language; the server's own unless given.")] = "",
 ) -> VerdictAnswer:
-    """Judges a kernel that you wrote for a region: audit, compile, correctness against PyTorch on drawn sizes
-    and inputs, modelled time. Failures say the line and what to do. A verified kernel can be applied."""
+    """Verifies a kernel that you wrote for a region: audit, compile, correctness against PyTorch on random
+    sizes and inputs, estimated time. Failures say the line and what to do."""
     target = target or state_of(ctx).target
     texts = _texts(files_of(target), folder, files or {}, access)
     result = await _region(ctx, file, region, access)
@@ -246,11 +246,9 @@ async def verify_package(
     folder: Annotated[str, Field(description="A folder in evokernel_kernels/.")],
     ctx: Context,
     access: Allowed,
-    changed: Annotated[
-        bool, Field(description="Judge the files as they are, though they were changed.")
-    ] = False,
+    changed: Annotated[bool, Field(description="Verify the files although they were changed.")] = False,
 ) -> VerdictAnswer:
-    """Judges a kernel package again, as evokernel verify does. Its reference runs in a sandbox, or in the
+    """Verifies a kernel package again, as evokernel verify does. Its reference runs in a sandbox, or in the
     project's Python where its folder is trusted."""
     place = access.folder(folder)
     trusted = access.trust.covers(place)
@@ -277,7 +275,7 @@ async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> Verdict
 async def timeline(
     file: File, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
 ) -> TimelineAnswer:
-    """How a verified kernel spends its launch: each pipe's share, what binds it, the longest gaps with the
+    """How a verified kernel spends its launch: each pipe's share, its bottleneck, the longest gaps with the
     line that they stand before, and the whole as a page. Times it once more on the twin."""
     result = await _region(ctx, file, region, access)
     near = str(Path(result.file).parent)

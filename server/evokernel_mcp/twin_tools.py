@@ -44,7 +44,7 @@ MOST_READ = 30_000
 Mode = Annotated[
     Literal["check", "time"],
     Field(
-        description="check, unless given: on data, with hazards and races; time: the modelled latency alone."
+        description="check, unless given: on data, with hazards and races; time: the estimated latency alone."
     ),
 ]
 Seconds = Annotated[
@@ -82,7 +82,7 @@ async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
     limit_s: Seconds = 60,
 ) -> RunAnswer:
     """Compiles an AscendC kernel for the CPU and launches it: hazards and races with their lines, what the
-    outputs hold, modelled time by pipe. Files of the launch are looked for beside the source; nothing is
+    outputs hold, estimated time by pipe. Files of the launch are looked for beside the source; nothing is
     written there."""
     where = _source(source, text, access)
     params = _run_params(where, access, mode, includes, defines)
@@ -120,7 +120,7 @@ def _source(source: str, text: str, access: Access) -> dict[str, str]:
         return {"source": str(path), "folder": str(path.parent)}
     if not access.trusted_roots:
         raise UsageError(
-            "No folder is trusted, so no code is run: the person can start the server with --trust."
+            "No folder is trusted, so no code is run: the user can start the server with --trust."
         )
     return {"text": text, "folder": access.near}
 
@@ -144,15 +144,19 @@ def _run_answer(known: dict[str, Any]) -> RunAnswer:
         error=told(known["error"], MOST_TEXT),
         hazards=shown,
         more_hazards=more,
-        launches=[
-            LaunchAnswer(**{**launch, "kernel": named(launch["kernel"])}) for launch in known["launches"][:20]
-        ],
-        latency_us=known["latency_us"],
+        launches=[_launch(launch, timed=known["ok"]) for launch in known["launches"][:20]],
+        latency_us=known["latency_us"] if known["ok"] else None,
         outputs=[OutputAnswer(**{**output, "name": named(output["name"])}) for output in known["outputs"]],
         printed=quoted(known["output"], MOST_PRINTED),
         compile_s=known["compile_s"],
         run_s=known["run_s"],
     )
+
+
+def _launch(launch: dict[str, Any], *, timed: bool) -> LaunchAnswer:
+    """A launch; what a run took that failed says nothing of the kernel."""
+    known = launch if timed else {name: launch[name] for name in ("kernel", "block_dim")}
+    return LaunchAnswer(**{**known, "kernel": named(launch["kernel"])})
 
 
 @answering
@@ -168,7 +172,7 @@ async def run_op(
     limit_s: Seconds = 60,
 ) -> OperatorAnswer:
     """Compiles an operator of a CANN project (op_kernel, op_host), and runs a call of it with its own tiling,
-    as evokernel twin run-op does: what is missing, hazards with lines, whether it is right, modelled time."""
+    as evokernel twin run-op does: what is missing, hazards with lines, correctness, estimated time."""
     place = access.trusted(access.folder(folder))
     params = {
         "near": str(place),
@@ -182,7 +186,8 @@ async def run_op(
     result = await working(ctx, "Compiles the operator.", "run_operator", params)
     shown, more = hazard_answers(result["hazards"])
     return OperatorAnswer(
-        **{name: result[name] for name in ("compiled", "ran", "right", "compared", "latency_us")},
+        **{name: result[name] for name in ("compiled", "ran", "right", "compared")},
+        latency_us=result["latency_us"] if result["ran"] and not result["error"] else None,
         missing=[named(name, MOST_NAME) for name in result["missing"]],
         error=told(result["error"], MOST_TEXT),
         hazards=shown,
@@ -198,7 +203,7 @@ async def explain(
     offset: Offset = 0,
     limit: Limit = 20,
 ) -> HazardRuleAnswer:
-    """What a hazard's code means, and what mends it; for words the codes that they speak of, without any the
+    """What a hazard's code means, and how to fix it; for words the codes that they speak of, without any the
     list of all codes."""
     result = hazards.find(code)
     if len(result) > 1:

@@ -592,4 +592,4 @@ def test_definitions_that_nothing_calls_say_the_same(capture: Any) -> None:
     found = capture(text)
     assert len(found) == 3
     (reason,) = {region.reason for region in found if region.status is RegionStatus.NEEDS_SHAPES}
-    assert reason.startswith("Nothing says the shapes of its inputs: ")
+    assert reason.startswith("The shapes of its inputs are unknown: ")

@@ -95,7 +95,7 @@ def test_a_dataclass_is_made_anew(result: str, text: str, whole: Callable[[str],
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        ("return Counted(y)", "The result is a Counted that its class does not make from its fields alone"),
+        ("return Counted(y)", "The result is a Counted, which its class does not make from its fields alone"),
         ("return Loose(y)", "The result holds a Loose, which a kernel's call cannot make"),
         ("return {y.sum()}", "The result holds a set, which"),
     ],

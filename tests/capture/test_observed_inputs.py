@@ -216,7 +216,7 @@ def test_what_no_longer_fits_costs_a_sentence(
         assert region.status is RegionStatus.CANDIDATE or region.reason.endswith(".")
     if words and "Norm" in found:
         assert words in found["Norm"][0].reason
-        assert "run evokernel observe again" in found["Norm"][0].reason
+        assert "Run evokernel observe again" in found["Norm"][0].reason
         assert "the program changes what the file imports" in found["Norm"][0].reason
 
 

@@ -294,7 +294,7 @@ def test_real_problems(suite: Path, tmp_path: Path) -> None:
     assert late["reason"]
     assert data["summary"]["feasible"] == 1
     assert "1 of 2 verified." in done.output
-    assert "microseconds, modelled for ascend910b1" in done.output
+    assert "microseconds, estimated for ascend910b1" in done.output
 
 
 def test_an_error_of_the_product_fails_one_problem_and_not_the_run(

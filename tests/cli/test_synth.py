@@ -129,7 +129,7 @@ def test_a_place_without_tensor_code_is_named(
 ) -> None:
     done = run(tmp_path / "home", "synth", model, *arguments)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"evokernel: There is no code that a kernel could replace in {place};")
+    assert done.stderr.startswith(f"evokernel: No candidate in {place};")
 
 
 def test_missing_shapes(tmp_path: Path) -> None:
@@ -165,15 +165,21 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     path.write_text("import torch\n\n\n# evokernel: x=f32[4096,4096]\ndef f(x):\n    return x + 1.0\n")
     before = path.read_text()
     done = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json")
-    (row,) = regions(done)
-    assert done.returncode == 0, done.stderr
+    (untried,) = regions(done)
+    assert (untried["status"], untried["left_alone"], untried["attempts"]) == ("candidate", True, 0)
+    assert untried["reason"].startswith("skipped: ") and "--all tries it" in untried["reason"]
+
+    every = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--all", "--json")
+    (row,) = regions(every)
+    assert every.returncode == 0, every.stderr
     assert (row["status"], row["left_alone"], row["kernel_dir"]) == ("verified", True, None)
     assert row["gain"] <= error_of(row)
-    assert row["reason"].startswith("Left alone: ")
+    assert row["reason"].startswith("skipped: ")
     assert path.read_text() == before
-    shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply").stdout
-    assert "gain" in shown
-    assert f"line {row['line']}: {row['reason']}" in shown
+    shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--all")
+    assert "gain" in shown.stdout
+    assert f"line {row['line']}: {row['reason']}" in shown.stdout
+    assert shown.stderr.startswith("[1 of 1] f:6, "), "a line for each region, without a terminal"
 
     named = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json", "--line", row["line"])
     (again,) = regions(named)
@@ -193,9 +199,10 @@ def test_a_sentence_is_printed_once_with_its_lines(tmp_path: Path) -> None:
 def test_a_kernel_has_to_beat_the_vendors_operator(tmp_path: Path) -> None:
     path = tmp_path / "norm.py"
     path.write_text(NORM)
-    done = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json")
+    done = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--all", "--json")
     assert done.returncode == 0, done.stderr
     (row,) = regions(done)
+    assert row["shape"] == "float16 [2048, 4096]"
     assert (row["vendor"], row["vendor_source"]) == ("torch_npu.npu_rms_norm", "modelled")
     assert row["vendor_us"] < row["baseline_us"]
     better = min(row["vendor_us"], row["baseline_us"])
@@ -203,9 +210,9 @@ def test_a_kernel_has_to_beat_the_vendors_operator(tmp_path: Path) -> None:
     assert row["left_alone"] == (row["gain"] <= error_of(row))
     assert row["left_alone"] == (path.read_text() == NORM)
     assert not row["left_alone"] or "torch_npu.npu_rms_norm" in row["reason"]
-    shown = run(tmp_path / "home", "synth", path, "--budget", "1").stdout
+    shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--all").stdout
     assert "vendor us" in shown
-    assert f"{row['vendor_us']:.1f} modelled" in shown
+    assert f"{row['vendor_us']:.1f} estimated" in shown
 
 
 def test_what_a_model_would_be_asked_is_printed_and_not_sent(model: Path, tmp_path: Path) -> None:

@@ -15,14 +15,16 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.hardware.devices import load_device
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
 from evokernel_core.report.figures import Belief, Evidence, Report
-from evokernel_core.report.gather import LEAST_PAIRS, _agreements, gather
+from evokernel_core.report.gather import LEAST_PAIRS, _agreements, _bound_us, gather
 from evokernel_core.report.page import write_page
 from evokernel_core.synthesis.engine import Engine
 from tests.synthesis.conftest import OPTIMUM_US, ToyVerifier, make_task, memory, settings, toy_engine
@@ -257,9 +259,9 @@ def test_every_latency_says_where_it_comes_from(full: Report, tmp_path: Path) ->
     rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", (tmp_path / "report.html").read_text(), re.DOTALL)
     timed = [row for row in rows if "×</td>" in row]
     assert len(timed) == 3
-    assert all(("modelled on toychip" in row) != ("measured on toychip" in row) for row in timed)
+    assert all(("estimated on toychip" in row) != ("measured on toychip" in row) for row in timed)
     data = data_of(page)
-    assert data["evidences"] == ["measured on toychip", "modelled on toychip"]
+    assert data["evidences"] == ["measured on toychip", "estimated on toychip"]
     assert data["measured"] == ["measured on toychip"]
     assert {item["evidence"] for item in data["kernels"]} == set(data["evidences"])
     assert set(data["tries"]) == set(data["curves"]) == set(data["evidences"])
@@ -273,3 +275,36 @@ def test_columns_of_figures_sort_by_their_values(full: Report, tmp_path: Path) -
     ids = {attrs["id"] for _, attrs in page.elements if "id" in attrs}
     assert len(tables) == 2
     assert all({attrs["aria-labelledby"], attrs["aria-describedby"]} <= ids for attrs in tables)
+
+
+def test_a_launch_is_a_part_of_every_bound() -> None:
+    """A bound of nothing would make a gain without end, beside which bars have no length."""
+    launch = load_device("ascend910b1").launch_us
+    known = Latency(9.0, LatencySource.MODELLED, "ascend910b1", 1, (), "", 0.0, 40.0)
+    assert launch > 0 and _bound_us(known) == launch
+    assert _bound_us(evolve(known, us=0.1)) == 0.1
+    assert _bound_us(evolve(known, chip="toychip", roofline_us=3.0)) == 3.0
+
+
+def test_a_row_tells_line_and_shape(memory: Memory, run: Callable[..., None]) -> None:
+    task = make_task(1)
+    run(task, 2)
+    region = {"symbol": "Block.forward", "span": {"line": 12}}
+    memory.put_job(
+        Job(
+            "j",
+            JobKind.GENERATE,
+            JobState.DONE,
+            "/m.py",
+            "r",
+            task.task_id,
+            json.dumps(region),
+            2,
+            2,
+            1.0,
+            1.0,
+        )
+    )
+    (row,) = gather(memory).kernels
+    assert (row.where, row.shape) == ("Block.forward:12", task.largest_input)
+    assert row.shape.startswith("float") and row.shape.endswith("]")

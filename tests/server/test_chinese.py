@@ -200,7 +200,7 @@ def _reasons(answer: Any) -> Any:
         ("Line 5 uses aten.fft, which no kernel does.", "which no kernel does"),
         ("生成 NPU 算子（softmax）", ""),
         ("请运行 `evokernel observe -- python x.py`。", ""),
-        ("Cancelled by a person.", "Cancelled by a person"),
+        ("Cancelled by you.", "Cancelled by you"),
     ],
 )
 def test_what_counts_as_an_english_sentence(text: str, found: str) -> None:

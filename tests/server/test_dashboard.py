@@ -256,13 +256,13 @@ def test_stale_kernels(found: Installed | None, stale: bool) -> None:
     [
         (
             Lesson(0.0, OutcomeKind.ACCEPTED, "softmax", "", 1.0, (("Whole rows", 0.3), ("", 0.3))),
-            "You accepted a kernel for softmax. Used sooner now: 2 pieces of experience behind it, "
+            "You accepted a kernel for softmax. Used sooner now: 2 memory entries behind it, "
             "above all “Whole rows” (value +0.30).",
         ),
         (
             Lesson(0.0, OutcomeKind.REJECTED, "softmax", "hard to read", -1.0, (("", -0.3),)),
             "You rejected a kernel for softmax (hard to read). It does not come again, and the next one is "
-            "kept shorter. Used later now: 1 piece of experience behind it.",
+            "kept shorter. Used later now: 1 memory entry behind it.",
         ),
         (
             Lesson(0.0, OutcomeKind.REVERTED, "", "", -0.7, ()),

@@ -84,18 +84,18 @@ MODELLED, MEASURED = Rival("torch_npu.f", 40.0), Rival("torch_npu.f", 40.0, 15.0
 @pytest.mark.parametrize(
     ("given", "label"),
     [
-        (estimate(), "⚡ 2.6x: 62.2 → 23.8 µs modelled"),
-        (estimate(412.0, 35.0), "⚡ 12x: 412 → 35.0 µs modelled"),
-        (estimate(100.0, 70.0), "⚡ 1.43x: 100 → 70.0 µs modelled"),
-        (estimate(90_000.0, 10.0), "⚡ 9,000x: 90,000 → 10.0 µs modelled"),
-        (evolve(estimate(), rival=MODELLED), "⚡ 1.68x: 40.0 → 23.8 µs modelled, over torch_npu.f"),
+        (estimate(), "⚡ 2.6x: 62.2 → 23.8 µs estimated"),
+        (estimate(412.0, 35.0), "⚡ 12x: 412 → 35.0 µs estimated"),
+        (estimate(100.0, 70.0), "⚡ 1.43x: 100 → 70.0 µs estimated"),
+        (estimate(90_000.0, 10.0), "⚡ 9,000x: 90,000 → 10.0 µs estimated"),
+        (evolve(estimate(), rival=MODELLED), "⚡ 1.68x: 40.0 → 23.8 µs estimated, over torch_npu.f"),
         (
             evolve(estimate(), rival=MEASURED),
-            "⚡ 62.2 µs modelled → 15.0 µs measured, torch_npu.f",
+            "⚡ 62.2 µs estimated → 15.0 µs measured, torch_npu.f",
         ),
         (
             evolve(estimate(), rival=Rival("torch_npu.f", 20.0)),
-            "⚡ 3.1x: 62.2 → 20.0 µs modelled, torch_npu.f",
+            "⚡ 3.1x: 62.2 → 20.0 µs estimated, torch_npu.f",
         ),
         (estimate(100.0, 99.0), None),
     ],
@@ -106,7 +106,7 @@ def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None)
 
 BIG = estimate(1_234_567.0, 900_123.0)
 FUSION = "torch_npu.npu_fusion_attention"
-WORDS = {"en": "modelled", "zh-cn": "建模"}
+WORDS = {"en": "estimated", "zh-cn": "估算"}
 LABELLED = {
     "a gain": BIG,
     "a gain over an operator": evolve(BIG, rival=Rival(FUSION, 1_300_000.0)),
@@ -182,7 +182,7 @@ def test_only_wanted_lines_get_hints() -> None:
 def test_clients_that_resolve_nothing_get_all_at_once() -> None:
     for hint in hints(captured(MODEL), EVERYTHING):
         assert isinstance(hint.label, str) and hint.data is None
-        assert "modelled on ascend910b1, not yet verified" in hint.tooltip.value
+        assert "estimated on ascend910b1, not yet verified" in hint.tooltip.value
 
 
 def test_clients_that_resolve_get_tooltip_and_command_when_they_ask(home: Path) -> None:
@@ -228,7 +228,7 @@ def test_nested_offers_read_as_a_choice(home: Path) -> None:
     assert choice(made, made.tracked[0]) == ()
     server = serving(home, made, **VSCODE)
     words = hover_at(server, made, types.Position(4, 14)).contents.value
-    assert "1. softmax, line 5: 2.6x, 62.2 → 23.8 µs modelled ← here" in words
+    assert "1. softmax, line 5: 2.6x, 62.2 → 23.8 µs estimated ← here" in words
     assert "2. [program, line 5](command:evokernel.generate?" in words
     plain = hover_at(serving(home, made), made, types.Position(4, 14)).contents.value
     assert "2. program, line 5: 2.6x" in plain and "command:" not in plain
@@ -266,7 +266,7 @@ def test_a_calls_hover_shows_pipes_and_files(home: Path) -> None:
     assert "[op_kernel.cpp](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
     assert "[tiling.h](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
     (hint,) = hints(made, EVERYTHING)
-    assert hint.label == "⚡ 4.5x: 20.0 µs modelled (was 90.0)"
+    assert hint.label == "⚡ 4.5x: 20.0 µs estimated (was 90.0)"
 
 
 @pytest.mark.parametrize("us", [4.66, 31.1, 71.6, 823.4, 12_345.6])
@@ -278,7 +278,7 @@ def test_vs_code_shows_the_whole_label(us: float) -> None:
     calls.installed = {"k": evolve(INSTALLED, latency=slow)}
     for made in (ready, with_estimate(estimate(3 * us, us)), calls):
         label = hints(made, EVERYTHING)[0].label
-        assert len(label) <= LONGEST and "modelled" in label
+        assert len(label) <= LONGEST and "estimated" in label
 
 
 def test_the_vendors_operator_has_neither_pipes_nor_files(home: Path) -> None:

@@ -93,11 +93,11 @@ async def test_the_story_in_neovim(
     neovim: str, tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
 ) -> None:
     (workspace / "model.py").write_text(MODEL, "utf-8")
-    log = await tell(neovim, tmp_path, workspace, test_settings, ["Apply", "Reject"])
+    log = await tell(neovim, tmp_path, workspace, test_settings, ["Accept", "Reject"])
     assert log.get("failure") is None, log
     assert log["encoding"] == ("utf-16" if "0.7" in log["version"] else "utf-8")
-    assert any("modelled" in label for label in log["hints"])
-    assert all("modelled" in label for label in log["hints"] if "µs" in label)
+    assert any("estimated" in label for label in log["hints"])
+    assert all("estimated" in label for label in log["hints"] if "µs" in label)
     first, second = (answer["name"] for answer in log["answers"][:2])
     generated, reverted = log["texts"]
     assert guarded(first, "x") in generated
@@ -197,7 +197,7 @@ def test_a_kernel_is_reviewed_with_code_actions_alone(
     page = seen["page"]
     assert Path(page["name"]).is_relative_to(home), "the page is the server's own file"
     for words in (
-        "| this kernel | 55.0 µs modelled",
+        "| this kernel | 55.0 µs estimated",
         f"+from evokernel_kernels import {name}",
         "x is float16",
     ):
@@ -228,13 +228,15 @@ async def test_the_story_in_neovim_with_the_real_worker(
     signals = tmp_path / "signals"
     signals.mkdir()
     settings = {**test_settings, "budget": 6, "leastGain": 0.002}
-    telling = asyncio.ensure_future(tell(neovim, tmp_path, workspace, settings, ["Apply", "Reject"], signals))
+    telling = asyncio.ensure_future(
+        tell(neovim, tmp_path, workspace, settings, ["Accept", "Reject"], signals)
+    )
     helping = asyncio.ensure_future(bring_packages_back(path, database, signals))
     log = await telling
     helping.cancel()
     assert log.get("failure") is None, log
-    assert any("modelled" in label for label in log["hints"])
-    assert all("modelled" in label for label in log["hints"] if "µs" in label)
+    assert any("estimated" in label for label in log["hints"])
+    assert all("estimated" in label for label in log["hints"] if "µs" in label)
     assert "reverted" in [answer["status"] for answer in log["answers"]]
     assert '("😀", torch.softmax(x * 0.125, dim=-1))' in log["texts"][1]
     kinds = [kind for kind, _ in database.outcomes()]

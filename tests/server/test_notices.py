@@ -41,9 +41,9 @@ def test_the_cost_of_a_review_is_what_differs(
 
 def test_one_refined_kernel() -> None:
     assert notice([(offer(60.0, 45.0), Review(12, 2, "Two rows a tile"))]) == (
-        "EvoKernel: softmax in Model.forward (model.py) takes 25% less: 60.0 µs → 45.0 µs modelled on "
+        "EvoKernel: softmax in Model.forward (model.py) takes 25% less: 60.0 µs → 45.0 µs estimated on "
         "ascend910b1. To review: 12 lines in 2 files. Why: “Two rows a tile” was changed; it takes 1.1 "
-        "times its bound now."
+        "times its roofline limit now."
     )
 
 
@@ -59,14 +59,14 @@ def test_one_new_kernel() -> None:
     assert said.startswith(
         "EvoKernel: A kernel for softmax in Model.forward (model.py) is ready: 50.0 µs measured on ascend910"
     )
-    assert "To review: 180 lines in 2 files." in said and "1.2 times its bound" in said
+    assert "To review: 180 lines in 2 files." in said and "1.2 times its roofline limit" in said
 
 
 def test_a_group_begins_with_the_greatest_gain_and_says_how_many_more() -> None:
     group = [(offer(60.0, 60.0 - n), Review(n, 1, "")) for n in range(10, 15)]
     said = notice(group)
     assert said.startswith(
-        "EvoKernel: 5 kernels wait for you. (1) softmax in Model.forward (model.py) takes 23%"
+        "EvoKernel: 5 kernels are pending. (1) softmax in Model.forward (model.py) takes 23%"
     )
     assert said.count("To review") == 3
     assert said.endswith("2 more are in the list.")

@@ -55,9 +55,9 @@ async def test_an_answer_in_time_arrives(server: EvoKernelServer) -> None:
     )
     await asyncio.sleep(0)
     (number,) = server.protocol._request_futures
-    server.protocol._handle_response(number, result=types.MessageActionItem("Apply"))
+    server.protocol._handle_response(number, result=types.MessageActionItem("Accept"))
     answer = await waiting
-    assert answer is not None and answer.title == "Apply"
+    assert answer is not None and answer.title == "Accept"
 
 
 async def test_a_failing_handler_shows_no_message(

@@ -60,7 +60,7 @@ async def test_it_outlives_a_killed_server(sessions: Any, workspace: Path, datab
     await kill(sessions, editor)
 
     again, uri = await opened(sessions, path)
-    await eventually(lambda: again.labels(uri, "⚡ ready: 55.0 µs modelled (was 412)"))
+    await eventually(lambda: again.labels(uri, "⚡ ready: 55.0 µs estimated (was 412)"))
     await eventually(lambda: again.statuses[-1].mode == "ready_to_review")
     assert (await again.command("evokernel.status"))["pending"][0]["ready"] is True
     answer = await act(again, uri, "Accept the softmax kernel")
@@ -78,7 +78,7 @@ async def test_one_that_was_rejected_never_comes_back(
     editor, uri = await opened(sessions, path)
     place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
     answer = await editor.command("evokernel.reject", {**place, "reason": "hard to read"})
-    assert (answer["status"], answer["message"][:24]) == ("rejected", "Your code stays as it is")
+    assert (answer["status"], answer["message"][:22]) == ("rejected", "Your code is unchanged")
     await eventually(lambda: editor.labels(uri, "412 → 35.0 µs"))
     assert ("rejected", "hard to read") in database.outcomes()
     await (kill(sessions, editor) if end == "kill" else sessions.stop(editor))
@@ -247,7 +247,7 @@ async def test_who_is_asked_to_confirm_the_edit(
     await eventually(lambda: editor.hints(uri))
     await made_ready(editor, uri)
     said = [message.message for message in editor.client.messages]
-    assert any("is ready: 55.0 µs modelled (was 412 µs)" in words for words in said) is not client["ours"]
+    assert any("is ready: 55.0 µs estimated (was 412 µs)" in words for words in said) is not client["ours"]
     editor.declines = True
     answer = await act(editor, uri, "Accept the softmax kernel")
     if asked:
@@ -256,7 +256,7 @@ async def test_who_is_asked_to_confirm_the_edit(
         assert database.outcomes() == [("ready", "")]
         editor.declines = False
         answer = await act(editor, uri, "Accept the softmax kernel")
-        assert "55.0 µs modelled" in editor.confirmed[-1].description
+        assert "55.0 µs estimated" in editor.confirmed[-1].description
     assert answer["status"] == "applied"
     assert bool(editor.confirmed) is asked
     assert guarded(answer["name"], "x") in editor.texts[uri]
@@ -276,7 +276,7 @@ async def test_any_verified_kernel_can_be_chosen(sessions: Any, workspace: Path,
         answer = await editor.command("evokernel.apply", {**place, "sourceId": source_id})
         assert (answer["status"], answer["sourceId"]) == ("applied", source_id)
         us = 60.0 - 5.0 * (6 - sources.index((source_id,)))
-        await eventually(lambda us=us: editor.labels(uri, f": {us} µs modelled (was 412"))
+        await eventually(lambda us=us: editor.labels(uri, f": {us} µs estimated (was 412"))
     refused = await editor.command("evokernel.apply", {**place, "sourceId": "no-such-kernel"})
     assert refused["status"] == "refused"
 
@@ -310,7 +310,7 @@ async def test_lenses_lead_to_review_and_acceptance(sessions: Any, workspace: Pa
     params = types.CodeLensParams(types.TextDocumentIdentifier(uri))
     lenses = await editor.client.text_document_code_lens_async(params)
     assert [(lens.command.title, lens.command.command) for lens in lenses] == [
-        ("⚡ ready: 55.0 µs modelled (was 412), review", "evokernel.review"),
+        ("⚡ ready: 55.0 µs estimated (was 412), review", "evokernel.review"),
         ("accept", "evokernel.apply"),
     ]
 

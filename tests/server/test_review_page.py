@@ -98,9 +98,9 @@ def test_names_of_files_stay_in_their_folder(text: str, ending: str) -> None:
     ],
 )
 def test_a_diff_is_of_one_file(before: str, after: str, shown: list[str]) -> None:
-    lines = diff_of(File("tiling.h", before, after), "installed", "offered").splitlines()
+    lines = diff_of(File("tiling.h", before, after), "accepted", "offered").splitlines()
     assert lines[3:] == shown
-    assert not shown or lines[:2] == ["--- tiling.h (installed)", "+++ tiling.h (offered)"]
+    assert not shown or lines[:2] == ["--- tiling.h (accepted)", "+++ tiling.h (offered)"]
 
 
 def test_a_huge_file_is_cut() -> None:
@@ -112,7 +112,7 @@ def test_a_huge_file_is_cut() -> None:
 def test_every_figure_has_its_word() -> None:
     page = review_page(review(installed=evolve(kernel(), source_id="old")))
     figures = re.findall(r"[\d.,]+ µs(?: (\w+))?", page)
-    assert figures and set(figures) <= {"modelled", "measured"}
+    assert figures and set(figures) <= {"estimated", "measured"}
 
 
 def test_what_is_called_already_says_so() -> None:

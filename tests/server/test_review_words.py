@@ -49,50 +49,49 @@ def why(
 
 
 SAID = {
-    "one kernel": (why(), "2 operations are one kernel, so what lies"),
+    "one kernel": (why(), "2 ops fused; intermediates stay on chip"),
     "the ratio": (
         why(),
-        "A launch takes 10.0 µs modelled on ascend910b1, the ops one by one 40.0 µs modelled: "
-        "4.0 times as fast.",
+        "A launch takes 10.0 µs estimated on ascend910b1, eager 40.0 µs estimated: 4.0 times as fast.",
     ),
     "the pipes": (
         why(),
-        "Busy on the slowest core, as a share of the launch with its start (modelled): loads from global "
+        "Busy on the slowest core, as a share of the launch with its start (estimated): loads from global "
         "memory 80 %, the vector unit 20 %.",
     ),
-    "the bottleneck": (why(), "What binds it (modelled): MTE2-bound: 80 % busy."),
+    "the bottleneck": (why(), "Bottleneck (estimated): MTE2-bound: 80 % busy."),
     "the bound": (
         why(),
-        "By bytes and operations no kernel takes less than 5.0 µs modelled: 50 % of the launch.",
+        "50 % of the roofline limit (5.0 µs estimated).",
     ),
     "several kernels": (why(strategy=LAUNCHES), "2 operations are 3 kernels (a launch each)."),
     "a measured kernel": (
         why(MEASURED),
-        "A launch takes 11.0 µs measured on ascend910b1. Op by op the model says 40.0 µs modelled; the two "
-        "figures are not compared.",
+        "A launch takes 11.0 µs measured on ascend910b1; eager takes 40.0 µs estimated. The two "
+        "are not compared.",
     ),
     "a slower operator": (
         why(operator=(20.0, "modelled")),
-        "npu_x computes the same as one operator in 20.0 µs modelled: the kernel is 2.0 times as fast.",
+        "npu_x computes the same as one operator in 20.0 µs estimated: the kernel is 2.0 times as fast.",
     ),
     "a faster operator": (why(operator=(9.0, "modelled")), "consider that operator instead."),
     "an operator of another source": (
         why(operator=(9.0, "measured")),
-        "the kernel's figure is modelled, so the two are not compared.",
+        "the kernel's latency is estimated, so the two are not compared.",
     ),
     "a huge gain": (why(evolve(LATENCY, us=2.0)), "deserves a second look"),
     "the installed kernel itself": (
         what_changed(kernel(), kernel(), (), ()),
-        "This is the kernel that is installed.",
+        "This is the accepted kernel.",
     ),
     "another verifier": (
         what_changed(kernel(), kernel(MEASURED, OTHER), (), ()),
-        "Installed: 10.0 µs modelled on ascend910b1; this one: 11.0 µs measured on ascend910b1. "
+        "Accepted: 10.0 µs estimated on ascend910b1; this one: 11.0 µs measured on ascend910b1. "
         "The two are not compared.",
     ),
     "a refined one": (
         what_changed(kernel(), REFINED, ("Tile: 1 instead of 2.",), ("halve tile", "spread by columns")),
-        "It came from the installed kernel by these steps: halve tile, then spread by columns.",
+        "It came from the accepted kernel by these steps: halve tile, then spread by columns.",
     ),
     "the same schedule": (what_changed(kernel(), REFINED, (), ()), "declare the same settings"),
 }
@@ -103,7 +102,7 @@ def test_a_review_says(name: str) -> None:
     sentences, wanted = SAID[name]
     assert any(wanted in sentence for sentence in sentences), sentences
     for figure in FIGURE.finditer(" ".join(sentences)):
-        assert figure[1] in ("modelled", "measured"), figure[0]
+        assert figure[1] in ("estimated", "measured"), figure[0]
 
 
 def with_setting(name: str, value: Setting) -> Strategy:
@@ -258,7 +257,9 @@ def test_the_data_are_those_of_the_contract() -> None:
         "Compared with PyTorch (rtol 0.01, atol 0.01) at 2 sets of sizes, among them s0=1; s0=8. "
         "The file's own code has not been run beside its graph yet; accepting the kernel does so."
     )
-    assert details["latency"].startswith("A launch at the sizes of the file: 10.0 µs modelled on ascend910b1")
+    assert details["latency"].startswith(
+        "A launch at the sizes of the file: 10.0 µs estimated on ascend910b1"
+    )
 
 
 EAGER = EagerComparison(

@@ -85,7 +85,7 @@ async def test_a_review_shows_what_applying_then_writes(
     assert review["before"] == review["after"] == editor.texts[uri]
     assert review["line"] == editor.line_of(uri, ".run(")
     assert review["installed"] == review["kernel"]
-    assert "This is the kernel that is installed." in review["why"]
+    assert "This is the accepted kernel." in review["why"]
     titles = [item.title for item in await editor.actions(uri, editor.line_of(uri, ".run("))]
     for title in ("Review", "List the variants of", "Show the timeline of"):
         assert f"{title} {review['name']}" in titles

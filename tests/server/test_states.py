@@ -117,7 +117,7 @@ async def test_the_log_tells_what_was_done(sessions: Any, files: dict[str, Path]
         r"ready.py: 1 region in \d+\.\d s, run by /usr/bin/python3",
         r"failed.py: not analysed after \d+\.\d s \(import_failed\): Importing it failed",
         r"ready.py, softmax in Model.forward: attempt 1/30 \(draft\): feasible",
-        r"ready.py, softmax in Model.forward: verified by scripted after 1 attempt, .* µs modelled on",
+        r"ready.py, softmax in Model.forward: verified by scripted after 1 attempt, .* µs estimated on",
     ):
         assert re.search(pattern, words), words
     assert "return" not in words and str(files["ready"].parent) not in words, "no code, no folders"
@@ -131,7 +131,7 @@ async def test_a_kernel_that_waits_for_review_is_a_state(
     await eventually(lambda: editor.hints(uri))
     await editor.run(await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel"))
     await eventually(lambda: mode(editor) == "ready_to_review" and editor.statuses[-1].uri == uri)
-    assert editor.statuses[-1].text == "1 kernel waits for your review in ready.py."
+    assert editor.statuses[-1].text == "1 kernel is pending review in ready.py."
     await editor.run(
         await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Reject the softmax kernel")
     )
@@ -207,7 +207,7 @@ async def test_what_gains_too_little_is_offered_only_when_asked_for(
     editor = await sessions.start()
     uri = editor.open(files["nothing_to_gain"])
     await eventually(lambda: mode(editor) == "nothing_to_gain")
-    assert "gain more than the error of its figures" in editor.statuses[-1].text
+    assert "no estimated gain exceeds the model error" in editor.statuses[-1].text
     assert await editor.hints(uri) == []
     line = editor.line_of(uri, "torch.softmax")
     titles = [action.title for action in await editor.actions(uri, line)]
@@ -216,7 +216,7 @@ async def test_what_gains_too_little_is_offered_only_when_asked_for(
     only = types.CodeActionContext([], only=[types.CodeActionKind.RefactorRewrite])
     params = types.CodeActionParams(types.TextDocumentIdentifier(uri), where, only)
     (action,) = await editor.client.text_document_code_action_async(params)
-    assert action.title == "Generate NPU kernel (softmax: 1.03x, 412 → 400 µs modelled)"
+    assert action.title == "Generate NPU kernel (softmax: 1.03x, 412 → 400 µs estimated)"
     place = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, 12))
     hover = await editor.client.text_document_hover_async(place)
     assert "- gain: 3 %, not offered: " in hover.contents.value
@@ -255,7 +255,7 @@ AWAY = [_job(JobKind.GENERATE, "the verifier is away")]
     [
         ({}, Mode.NOTHING_TO_GAIN, "Nothing to gain in m.py"),
         ({"analysing": True, "to_review": 2, "waiting": AWAY}, Mode.ANALYSING, "Analysing m.py"),
-        ({"to_review": 2, "running": REFINING}, Mode.READY_TO_REVIEW, "2 kernels wait for your review"),
+        ({"to_review": 2, "running": REFINING}, Mode.READY_TO_REVIEW, "2 kernels are pending review"),
         ({"running": GENERATING, "trouble": "full"}, Mode.BUSY, "Generating a kernel in other.py"),
         ({"running": REFINING, "waiting": AWAY}, Mode.BUSY, "Refining a kernel in other.py"),
         ({"waiting": AWAY}, Mode.QUEUED, "1 waiting: the verifier is away"),

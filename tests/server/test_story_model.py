@@ -54,7 +54,7 @@ async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: 
         shown = await story.act("torch.add", "Show what a model would be asked")
         assert shown["status"] == "shown" and not endpoint.requests
         preview = Path(str(shown["message"]).partition(" is in ")[2].rstrip("."))
-        editor.answers = ["Apply"]
+        editor.answers = ["Accept"]
         name = await story.generate("torch.add")
         await story.outcome("accepted", 2)  # the draft, and the model's faster one
         reports = [r.message or "" for rs in editor.client.progress_reports.values() for r in rs]

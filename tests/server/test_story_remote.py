@@ -109,7 +109,7 @@ async def test_the_story_with_a_verifier_that_goes_away(
     await eventually(lambda: editor.statuses[-1].mode in done, PATIENCE_S)
 
     used = database.values()
-    await story.refine(name, ["Apply"])
+    await story.refine(name, ["Accept"])
     await story.outcome("accepted", 2)
     await story.refine(name, ["Reject"])
     await story.outcome("rejected")

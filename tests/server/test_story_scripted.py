@@ -40,15 +40,15 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     editor = await sessions.start()
     uri = editor.open(workspace / "model.py")
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert hint.label == "⚡ 12x: 412 → 35.0 µs modelled"
+    assert hint.label == "⚡ 12x: 412 → 35.0 µs estimated"
 
-    editor.answers = ["Apply"]
+    editor.answers = ["Accept"]
     action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
     assert action.command is None
     answer = await editor.run(action)
     assert (answer["status"], set(answer)) == ("ready", {"status", "message", "regionId", "sourceId"})
     assert not editor.edits and not (workspace / "evokernel_kernels").exists()
-    assert await eventually(lambda: editor.labels(uri, "⚡ ready: 55.0 µs modelled (was 412)"))
+    assert await eventually(lambda: editor.labels(uri, "⚡ ready: 55.0 µs estimated (was 412)"))
     await eventually(lambda: editor.statuses[-1].mode == "ready_to_review")
     accept = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Accept the softmax kernel")
     answer = await editor.run(accept)
@@ -268,10 +268,10 @@ async def test_a_client_that_resolves_hints_gets_the_rest_when_it_asks(
     editor = await sessions.start(settings={"pauseS": 30.0}, client_capabilities=asked)
     uri = editor.open(workspace / "model.py")
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert [part.value for part in hint.label] == ["⚡ 12x: 412 → 35.0 µs modelled"]
+    assert [part.value for part in hint.label] == ["⚡ 12x: 412 → 35.0 µs estimated"]
     assert hint.tooltip is None and hint.label[0].command is None
     resolved = await editor.client.inlay_hint_resolve_async(hint)
-    assert "op by op now: 412 µs" in resolved.tooltip.value
+    assert "eager: 412 µs" in resolved.tooltip.value
     command = resolved.label[0].command
     assert command.command == "evokernel.generate"
     place = types.DocumentHighlightParams(types.TextDocumentIdentifier(uri), hint.position)
@@ -335,7 +335,7 @@ async def test_work_waits_while_nobody_can_judge(
     away = tmp_path / "away"
     away.write_text(reason)
     editor = await sessions.start(environment={"SCRIPT_AWAY": str(away)})
-    editor.answers = ["Apply", "Apply"]
+    editor.answers = ["Accept", "Accept"]
     uri, answer = await generated(editor, eventually, workspace / "model.py")
     assert answer["status"] == "queued"
     assert "written by itself" in answer["message"]
@@ -355,7 +355,7 @@ async def test_a_snoozed_kernel_comes_back(
     uri, _ = await generated(editor, eventually, workspace / "model.py")
     await eventually(lambda: "snoozed" in dict(database.outcomes()))
     titles = [a.title for a in await editor.actions(uri, editor.line_of(uri, ".run("))]
-    assert any(title.startswith("Apply the faster kernel") for title in titles)
+    assert any(title.startswith("Accept the faster kernel") for title in titles)
 
 
 async def test_an_offer_that_was_shown_comes_back_in_the_next_session(

@@ -62,7 +62,7 @@ async def test_the_target_is_the_chosen_one(
     assert await offered(editor, uri) == titles
     assert (editor.statuses[-1].chip, editor.statuses[-1].kind) == (chip, kind)
     (hint,) = await editor.hints(uri)
-    assert f"modelled on {chip}" in hint.tooltip.value
+    assert f"estimated on {chip}" in hint.tooltip.value
     lenses = types.CodeLensParams(types.TextDocumentIdentifier(uri))
     (lens,) = await editor.client.text_document_code_lens_async(lenses)
     assert lens.command.title.startswith(f"Generate {kind} kernel: ")

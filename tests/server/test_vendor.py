@@ -30,7 +30,7 @@ async def test_the_operator_is_used_and_taken_out(sessions: Any, workspace: Path
     editor = await sessions.start(settings=SETTINGS)
     uri = editor.open(path)
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert re.fullmatch(r"⚡ [\d.]+x: [\d.]+ → [\d.]+ µs modelled, torch_npu.npu_rms_norm", hint.label)
+    assert re.fullmatch(r"⚡ [\d.]+x: [\d.]+ → [\d.]+ µs estimated, torch_npu.npu_rms_norm", hint.label)
     line = editor.line_of(uri, "torch.rsqrt")
     place = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, 12))
     hover = await editor.client.text_document_hover_async(place)
@@ -51,7 +51,7 @@ async def test_the_operator_is_used_and_taken_out(sessions: Any, workspace: Path
 
     labels = await eventually(lambda: editor.hints(uri))
     assert any(
-        re.fullmatch(r"⚡ [\d.]+ µs modelled \(was [\d.]+\), torch_npu.npu_rms_norm", item.label)
+        re.fullmatch(r"⚡ [\d.]+ µs estimated \(was [\d.]+\), torch_npu.npu_rms_norm", item.label)
         for item in labels
     )
     line = editor.line_of(uri, f"{name}.run")

@@ -80,7 +80,7 @@ def test_a_refused_region_is_explained(code: str) -> None:
 @pytest.mark.parametrize(
     ("estimate", "says"),
     [
-        (POOR, "at 19.0 µs modelled on ascend910b1, the code now at 20.0 µs modelled: a gain of 5 %"),
+        (POOR, "at 19.0 µs estimated on ascend910b1, the code now at 20.0 µs estimated: a gain of 5 %"),
         (evolve(ESTIMATE, after_us=21.0), "it gains nothing"),
     ],
 )
@@ -163,4 +163,4 @@ def test_the_hover_says_what_would_help(home: Path) -> None:
     made = document(REFUSED["unsupported"])
     hover = hover_at(serving(home, made), made, types.Position(4, 10))
     assert hover is not None and isinstance(hover.contents, types.MarkupContent)
-    assert "docs/author.md lists by family" in hover.contents.value
+    assert "docs/author.md lists them by family" in hover.contents.value

@@ -24,6 +24,7 @@ from evokernel_core.domain.sentence import Sentence, joined, read, sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.run import Finished, _crash_words
+from release.dialect import dialect, prose, texts
 from release.words import (
     CATALOGUE,
     LIBRARY,
@@ -76,6 +77,42 @@ def _untranslated(message: Message) -> Iterator[str]:
             yield text
 
 
+def test_no_sentence_has_more_than_25_words() -> None:
+    forms = [text for item in said() for text in ((item,) if isinstance(item, str) else item)]
+    sentences = [part for text in forms for part in re.split(r"(?<=[.!?])\s", text)]
+    assert [text for text in sentences if len(text.split()) > 25] == []
+
+
+def test_no_sentence_or_page_has_words_of_our_own() -> None:
+    assert [(text.where, *found) for text in texts() for found in dialect(text.text)] == []
+
+
+HALF_WIDTH = re.compile("[\u4e00-\u9fff][,;!?]|[,;!?][\u4e00-\u9fff]|[\u4e00-\u9fff]\\(|\\)[\u4e00-\u9fff]")
+FORMER = re.compile("建模|判定|你|下限")
+"""Words that Chinese sentences had beside 估算, 校验, 您 and Roofline 极限."""
+
+
+def test_chinese_has_one_word_for_one_thing_and_its_own_punctuation() -> None:
+    forms = [item.string for item in catalogue() if item.id]
+    chinese = [text for item in forms for text in ((item,) if isinstance(item, str) else item)]
+    assert [text for text in chinese if HALF_WIDTH.search(text) or FORMER.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "say"),
+    [("35.0 us modelled on {chip}", "estimated"), ("Cancelled by a person.", "user, or you"),
+     ("What binds it ({source}): {what}.", "bottleneck"), ("Kernels are judged here.", "verify, verifier"),
+     ("{count} kernel waits for you.", "pending")],
+)  # fmt: skip
+def test_words_of_our_own_are_found(text: str, say: str) -> None:
+    assert [found[1] for found in dialect(text)] == [say]
+
+
+def test_code_is_no_language_of_readers() -> None:
+    page = "The key `modelled`.\n```\nmodelled\n```\n"
+    assert not list(dialect(prose(page))) and list(dialect(page))
+
+
 def test_what_is_installed_is_what_was_translated() -> None:
     assert CATALOGUE.with_suffix(".mo").read_bytes() == compiled(catalogue()), "run `make words`"
 
@@ -117,11 +154,11 @@ def _is_wrong(call: ast.Call, template: ast.expr) -> bool:
 def test_the_language_of_a_locale(locale: str, folder: str) -> None:
     assert catalogue_of(locale) == folder
     speak(locale)
-    assert (_("modelled") == "modelled") is not bool(folder)
+    assert (_("estimated") == "estimated") is not bool(folder)
 
 
 def test_braces_of_what_is_filled_in_stay() -> None:
-    assert _("{name} stays as it is.", name="{x}") == "{x} stays as it is."
+    assert _("{name} is unchanged.", name="{x}") == "{x} is unchanged."
     assert many("{count} file", "{count} files", 1) == "1 file"
     assert many("{count} file", "{count} files", 2) == "2 files"
 
@@ -133,7 +170,7 @@ async def test_a_chinese_editor_is_spoken_to_in_chinese(
     editor = await sessions.start(locale="zh-cn", settings={"refineInBackground": False})
     uri = editor.open(workspace / "model.py")
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert hint.label == "⚡ 12x：412 → 35.0 µs（建模）"
+    assert hint.label == "⚡ 12x：412 → 35.0 µs（估算）"
     action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "生成 NPU 算子")
     await editor.run(action)
     assert "可在 model.py 中生成 1 个算子；最大收益为 92%。" in [item.text for item in editor.statuses]
@@ -206,8 +243,8 @@ def test_a_sentence_is_the_same_wherever_it_was_carried(values: dict[str, Any]) 
     assert first == template.format(**first.values)
     for other in (sentence_of(first.data()), read(first.written()), pickle.loads(pickle.dumps(first))):
         assert (other, other.data()) == (first, first.data())
-    told_by_agent = agents.Sentence(template, **{name: _as_the_agent_has(v) for name, v in values.items()})
-    assert (told_by_agent, told_by_agent.data()) == (first, first.data())
+    chineseby_agent = agents.Sentence(template, **{name: _as_the_agent_has(v) for name, v in values.items()})
+    assert (chineseby_agent, chineseby_agent.data()) == (first, first.data())
     passed = GateResult(GateName.AUDIT, GateStatus.FAILED, feedback=joined([first, "", Sentence("Again.")]))
     again = from_data(to_data(passed), GateResult).feedback
     assert (again, again.data()) == (f"{first} Again.", passed.feedback.data())

@@ -79,9 +79,7 @@ def test_a_graph_that_parts_from_its_code_is_refused_by_name(
     region = regions["parted"]
     found = session.synthesise(region, 1)
     assert (found.status, found.best, found.attempts) == (Status.INFEASIBLE, None, 0)
-    assert found.reason.startswith(
-        "Line 11 (parted) stays as it is, because its captured graph does not mean"
-    )
+    assert found.reason.startswith("Line 11 (parted) is skipped, because its captured graph does not mean")
     assert found.reason.endswith(" where the graph has nan (inputs: nan).")
     for ask in (session.stage, lambda *given: session.judge(*given, "someone")):
         with pytest.raises(UnsupportedRegion, match=r"^Line 11 \(parted\)"):

@@ -129,7 +129,7 @@ def test_what_cannot_be_applied_is_one_region(model: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Session, "apply", apply)
     done = run(model, "--budget", "1", "--apply", "--single")
     assert done.exit_code == 1
-    assert "line 11: infeasible: Line 11 met a defect of EvoKernel while putting its kernel" in done.output
+    assert "line 11: infeasible: Line 11 met a defect of EvoKernel while accepting its kernel" in done.output
     assert "evokernel_kernels" in model.read_text().split("def bad")[0]
 
 

@@ -127,6 +127,6 @@ def test_why_a_kernel_is_left_alone_names_the_operator() -> None:
     latency = Latency(21.0, LatencySource.MODELLED, "ascend910b1", 48, (), "", 1.0, 100.0)
     assert why_left_alone(latency) == ""
     said = why_left_alone(latency, MODELLED)
-    assert said == "21.0 us modelled instead of 20.0 us, modelled for torch_npu.npu_swiglu, is no gain"
+    assert said == "21.0 us estimated instead of 20.0 us, modelled for torch_npu.npu_swiglu, is no gain"
     assert "measured for torch_npu" in why_left_alone(latency, MEASURED)
     assert why_left_alone(evolve(latency, us=2.0), MEASURED) == ""

@@ -35,11 +35,11 @@ function standing({ status, verifier }: DashboardState): Markup {
   const where = verifier.where === "" ? t("this machine") : verifier.where;
   const states: Readonly<Record<string, string>> = {
     idle: t("idle"),
-    busy: t("at work"),
-    away: t("cannot judge now; jobs wait for it"),
+    busy: t("busy"),
+    away: t("cannot verify now; jobs wait for it"),
   };
   return section("state", t("State"), html`<dl class="facts">
-    ${fact(t("File in front"), status.text)}
+    ${fact(t("Current file"), status.text)}
     ${fact(t("Verifier"), verifier.name === "" ? t("not known yet") : verifier.name)}
     ${fact(t("Where it runs"), where)}
     ${fact(t("What it does"), states[verifier.state] ?? verifier.state)}
@@ -116,9 +116,9 @@ function figures(item: DashboardKernel): Markup {
   const times = comparable ? ` (${t("{0} times as fast", (before / now).toFixed(MOST_DIGITS))})` : "";
   return html`<dl class="facts">
     ${fact(t("Latency"), `${microseconds(now)} ${sourceWords(item.source)}${times}`)}
-    ${before === undefined ? NONE : fact(t("Op by op"), `${microseconds(before)} ${sourceWords(item.baselineSource)}`)}
-    ${item.boundUs === undefined ? NONE : fact(t("Bound"), `${microseconds(item.boundUs)} ${sourceWords("modelled")}`)}
-    ${item.bottleneck === "" ? NONE : fact(t("What binds it"), item.bottleneck)}
+    ${before === undefined ? NONE : fact(t("Eager"), `${microseconds(before)} ${sourceWords(item.baselineSource)}`)}
+    ${item.boundUs === undefined ? NONE : fact(t("Roofline limit"), `${microseconds(item.boundUs)} ${sourceWords("modelled")}`)}
+    ${item.bottleneck === "" ? NONE : fact(t("Bottleneck"), item.bottleneck)}
     ${fact(t("Chip"), item.chip)}
     ${fact(t("Verifier"), item.verifier)}
   </dl>`;
@@ -129,7 +129,7 @@ function history({ history: tried, boundUs, name, uri, source }: DashboardKernel
   if (first === undefined || last === undefined || tried.length < 2) return NONE;
   const best = Math.min(...tried.map(({ us }) => us));
   const words = t("{0} verified kernels, from {1} to {2}.", tried.length, microseconds(first.us), `${microseconds(best)} ${sourceWords(source)}`);
-  const legend = t("Points are verified kernels, the line is the best so far, the dashed line the bound.");
+  const legend = t("Points are verified kernels, the line is the best so far, the dashed line the roofline limit.");
   return html`<figure>${trajectory(tried, boundUs)}<figcaption>${words} <span class="quiet">${legend}</span></figcaption></figure>
     <details data-key="${`attempts ${uri} ${name}`}"><summary>${t("All verified attempts")}</summary>
     <table><thead><tr><th scope="col">${t("Attempt")}</th><th scope="col">${t("Latency")}</th></tr></thead><tbody>${tried.map(
@@ -142,7 +142,7 @@ function lessons(learned: readonly string[], decisions: readonly Decision[], loc
   const taught = learned.length === 0 ? html`<p>${empty}</p>` : html`<ul class="plain">${learned.map((words) => html`<li>${words}</li>`)}</ul>`;
   const taken = decisions.length === 0 ? NONE : html`<details data-key="decisions"><summary>${t("Your last decisions ({0})", decisions.length)}</summary>
     <ul class="plain">${decisions.map((item) => decision(item, locale))}</ul></details>`;
-  return section("learned", t("What your decisions taught"), html`${taught}${taken}`);
+  return section("learned", t("Learned preferences"), html`${taught}${taken}`);
 }
 
 function decision({ at, kind, name, detail }: Decision, locale: string): Markup {
@@ -163,7 +163,7 @@ function decision({ at, kind, name, detail }: Decision, locale: string): Markup 
 function memory({ path, items, bytes }: DashboardState["memory"], locale: string): Markup {
   return section("memory", t("Memory"), html`<dl class="facts">
     ${fact(t("File"), path)}
-    ${fact(t("Pieces of experience"), items.toLocaleString(locale))}
+    ${fact(t("Memory entries"), items.toLocaleString(locale))}
     ${fact(t("Size"), t("{0} MB", (bytes / 1e6).toFixed(MOST_DIGITS)))}
   </dl>
   <p>${t("It is yours and stays on this machine. Deleting is for good; kernels in your code stay.")}</p>
@@ -200,7 +200,7 @@ function microseconds(us: number): string {
 
 /** `modelled` and `measured` are different words in every language. */
 function sourceWords(source: string): string {
-  return source === "measured" ? t("measured") : source === "modelled" ? t("modelled") : source;
+  return source === "measured" ? t("measured") : source === "modelled" ? t("estimated") : source;
 }
 
 function baseName(file: string): string {

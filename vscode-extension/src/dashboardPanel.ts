@@ -124,7 +124,7 @@ export class DashboardPanel implements vscode.Disposable {
     const everything = what === "all";
     const question = everything
       ? t("Delete everything that EvoKernel's memory holds: kernels, verdicts, experience and your decisions?")
-      : t("Delete your decisions and what they taught? Kernels that you rejected may be offered again.");
+      : t("Delete your decisions and learned preferences? Kernels that you rejected may be offered again.");
     const yes = t("Delete");
     const detail = t("This cannot be undone. Kernels in your code stay.");
     if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, yes)) !== yes) return;

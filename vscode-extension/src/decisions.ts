@@ -67,7 +67,7 @@ export class Decisions {
     const waiting = (await this.waiting()).filter((offer) => offer.ready && offer.uri === uri);
     const choices = choicesAmong(review, waiting);
     if (choices.length === 0) {
-      void vscode.window.showInformationMessage(t("EvoKernel: no kernel waits for you in this file."));
+      void vscode.window.showInformationMessage(t("EvoKernel: no kernel is pending in this file."));
       return;
     }
     const chosen = await chooseSome(choices, review?.regionId ?? "", review?.parts.map(({ regionId }) => regionId) ?? []);
@@ -108,7 +108,7 @@ export class Decisions {
     tell(await this.execute("evokernel.offerAgain", { uri: editor.document.uri.toString() }));
   }
 
-  /** Takes an installed kernel out, or refines it further. */
+  /** Takes an accepted kernel out, or refines it further. */
   async forKernel(command: string, given?: unknown): Promise<void> {
     const none = t("EvoKernel: no generated kernel is called on this line.");
     const place = givenPlace(given) ?? (await this.placeAtCursor([command], none));
@@ -149,7 +149,7 @@ export class Decisions {
   /** The status bar has room for what one kernel gains; of several it says how many. */
   private async applied(answer: unknown, place: Place, review: Review | undefined, count = 1): Promise<void> {
     if (statusOf(answer) !== "applied") return;
-    tell(count === 1 ? answer : { message: t("{0} kernels are in place; one undo takes them back.", count) });
+    tell(count === 1 ? answer : { message: t("{0} kernels are accepted; one undo takes them back.", count) });
     if (review !== undefined) await this.reviews.close(placeOf(review));
     await this.reviews.close(place);
     if (review !== undefined) await goTo(review.uri, lineOfCall(review));
@@ -165,7 +165,7 @@ export class Decisions {
 }
 
 function noneFor(commands: readonly string[]): string {
-  if (commands === WAITING) return t("EvoKernel: no kernel waits for you on this line.");
+  if (commands === WAITING) return t("EvoKernel: no kernel is pending on this line.");
   return t("EvoKernel: no kernel is known for this line; put the cursor on a line with a ⚡ hint.");
 }
 
@@ -216,7 +216,7 @@ function gain({ us, source }: { readonly us: number; readonly source: string }):
 function chooseSome(choices: readonly Choice[], whole: string, parts: readonly string[]): Promise<string[]> {
   const picker = vscode.window.createQuickPick<Choice>();
   picker.title = t("Accept which kernels?");
-  picker.placeholder = t("They are put in place with one edit, which one undo takes back");
+  picker.placeholder = t("They are accepted with one edit, which one undo takes back");
   picker.canSelectMany = true;
   picker.matchOnDetail = true;
   picker.items = [...choices];

@@ -70,7 +70,7 @@ function lead(review: Review): string {
 }
 
 function actions(review: Review): string {
-  if (!isDecidable(review)) return `<p class="quiet">${escape(t("This kernel is installed."))}</p>`;
+  if (!isDecidable(review)) return `<p class="quiet">${escape(t("This kernel is accepted."))}</p>`;
   const some = review.parts.length > 0 ? link("evokernel.acceptSome", t("Accept Some…")) : "";
   return `<nav aria-label="${escape(t("Decide"))}">
 ${link("evokernel.acceptKernel", t("Accept"), "primary")}${some}
@@ -88,12 +88,12 @@ function link(command: string, words: string, look = "", argument?: unknown): st
 /** Rows of name, latency and where the figure is from, drawn to one scale. */
 export function latencyRows({ kernel, installed, vendor }: Review): [string, number, string][] {
   const rows: [string, number, string][] = [
-    // The bound by bytes and operations no chip has measured.
-    [t("Op by op now"), kernel.baselineUs, kernel.baselineSource],
+    // The roofline limit no chip has measured.
+    [t("Eager"), kernel.baselineUs, kernel.baselineSource],
     ...(vendor === undefined ? [] : [[vendor.name, vendor.us, vendor.source] as [string, number, string]]),
-    ...(installed === undefined || installed.sourceId === kernel.sourceId ? [] : [[t("Installed kernel"), installed.us, installed.source] as [string, number, string]]),
+    ...(installed === undefined || installed.sourceId === kernel.sourceId ? [] : [[t("Accepted kernel"), installed.us, installed.source] as [string, number, string]]),
     [t("This kernel"), kernel.us, kernel.source],
-    [t("Bound"), kernel.boundUs, "modelled"],
+    [t("Roofline limit"), kernel.boundUs, "modelled"],
   ];
   return rows.filter(([, us]) => us > 0);
 }
@@ -108,7 +108,7 @@ function latencies(review: Review): string {
   const head = `<tr><th scope="col">${escape(t("What"))}</th><th scope="col" class="number">${escape(t("Time"))}</th><th scope="col">${escape(t("Source"))}</th><th aria-hidden="true"></th></tr>`;
   const chip = review.kernel.chip === "" ? "" : ` · ${review.kernel.chip}`;
   const { baseline } = review.kernel;
-  const interval = baseline === "" ? "" : `<p class="quiet">${escape(t("Op by op now"))}: ${escape(baseline)}</p>`;
+  const interval = baseline === "" ? "" : `<p class="quiet">${escape(t("Eager"))}: ${escape(baseline)}</p>`;
   return section(`${t("Latency")}${chip}`, `<table>${head}${cells.join("")}</table>${interval}`);
 }
 
@@ -126,7 +126,7 @@ function pipes(kernel: KernelFacts): string {
 
 function guards(review: Review): string {
   if (review.guards.length === 0) return "";
-  return section(t("The kernel runs where"), sentences(review.guards));
+  return section(t("Guards"), sentences(review.guards));
 }
 
 function checks(kernel: KernelFacts): string {
@@ -154,7 +154,7 @@ function files(review: Review): string {
     link("evokernel.compareVariants", t("Compare Variants")),
     link("evokernel.showTimeline", t("Timeline")),
   ];
-  const python = changesPython(review) || !isDecidable(review) ? "" : `<p class="quiet">${escape(t("Your Python file stays as it is."))}</p>`;
+  const python = changesPython(review) || !isDecidable(review) ? "" : `<p class="quiet">${escape(t("Your Python file is unchanged."))}</p>`;
   return section(t("The kernel itself"), `${python}${items(rows)}<nav aria-label="${escape(t("Look closer"))}">${more.join("")}</nav>`);
 }
 

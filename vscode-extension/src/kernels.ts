@@ -108,15 +108,15 @@ export function latencyLine({ latency }: Kernel): string {
 
 /** Where a figure comes from, in the editor's language; it is never left out. */
 export function sourceWord(source: string): string {
-  if (source === "modelled") return t("modelled");
+  if (source === "modelled") return t("estimated");
   return source === "measured" ? t("measured") : source;
 }
 
 /** Evidence, one fact a line. */
 export function evidence(kernel: Kernel): string[] {
   const { latency } = kernel;
-  const before = latency !== undefined && latency.baselineUs > 0 ? `${t("op by op {0} µs", digits(latency.baselineUs))} ${sourceWord(latency.baselineSource)}` : "";
-  const bound = latency !== undefined && latency.rooflineUs > 0 ? `${t("bound {0} µs", digits(latency.rooflineUs))} ${sourceWord("modelled")}` : "";
+  const before = latency !== undefined && latency.baselineUs > 0 ? `${t("eager {0} µs", digits(latency.baselineUs))} ${sourceWord(latency.baselineSource)}` : "";
+  const bound = latency !== undefined && latency.rooflineUs > 0 ? `${t("roofline limit {0} µs", digits(latency.rooflineUs))} ${sourceWord("modelled")}` : "";
   return [
     latencyLine(kernel),
     before,

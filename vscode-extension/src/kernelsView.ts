@@ -65,7 +65,7 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
 
   /** The badge counts kernels that wait for a decision. */
   showOffers(count: number): void {
-    const tooltip = count === 1 ? t("1 kernel waits for you") : t("{0} kernels wait for you", count);
+    const tooltip = count === 1 ? t("1 kernel is pending") : t("{0} kernels are pending", count);
     const before = this.view.badge?.value ?? 0;
     this.view.badge = count > 0 ? { value: count, tooltip } : undefined;
     if (count !== before) this.refreshSoon();

@@ -1,7 +1,7 @@
 /** What the server answers about a kernel that waits for a decision, checked before it is shown. */
 import { list, number, object, objects, text, texts } from "./read";
 
-/** A place in a file: a region, or an installed kernel by its name. */
+/** A place in a file: a region, or an accepted kernel by its name. */
 export interface Place {
   readonly uri: string;
   readonly regionId?: string;

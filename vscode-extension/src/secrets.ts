@@ -56,7 +56,7 @@ export async function askForSecret(storage: vscode.SecretStorage, secret: Secret
     prompt: promptOf(secret),
     password: true,
     ignoreFocusOut: true,
-    validateInput: (text) => (text.trim() === "" ? t("Type a value, or press Escape to leave it as it is.") : undefined),
+    validateInput: (text) => (text.trim() === "" ? t("Type a value, or press Escape to leave it unchanged.") : undefined),
   });
   if (value === undefined) return false;
   await storage.store(secret.key, value.trim());

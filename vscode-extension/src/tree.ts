@@ -1,4 +1,4 @@
-/** What the tree view shows: jobs, kernels that wait for a decision, and installed kernels. Knows no VS Code. */
+/** What the tree view shows: jobs, kernels that wait for a decision, and accepted kernels. Knows no VS Code. */
 import type { DashboardJob, DashboardKernel, DashboardOffer, DashboardState } from "./dashboardState";
 import { evidence, latencyLine, type Kernel } from "./kernels";
 import { jobState } from "./jobState";

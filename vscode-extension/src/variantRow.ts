@@ -9,10 +9,10 @@ export interface VariantRow {
   readonly detail: string;
 }
 
-/** Latency first, then what sets it apart and what binds it; how it works below. */
+/** Latency first, then what sets it apart and its bottleneck; how it works below. */
 export function variantRow(variant: Variant): VariantRow {
   const marks = [
-    ...(variant.installed ? [t("installed")] : []),
+    ...(variant.installed ? [t("accepted")] : []),
     ...(variant.best ? [t("fastest")] : []),
     ...(variant.rejected ? [t("rejected")] : []),
   ];

@@ -23,10 +23,10 @@ export class Variants {
   show(place: Place, answer: unknown): void {
     const all = readVariants(answer);
     if (all.length === 0) return;
-    const install: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon("check"), tooltip: t("Install this kernel") };
+    const install: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon("check"), tooltip: t("Accept this kernel") };
     const picker = vscode.window.createQuickPick<Item>();
     picker.title = t("Verified kernels of this code");
-    picker.placeholder = t("Enter shows how it differs; the check mark installs it");
+    picker.placeholder = t("Enter shows how it differs; the check mark accepts it");
     picker.matchOnDescription = true;
     picker.matchOnDetail = true;
     picker.items = all.map((variant) => ({ ...variantRow(variant), variant, buttons: variant.installed ? [] : [install] }));
@@ -56,9 +56,9 @@ export class Variants {
     const id = this.texts.newId();
     const title = `${digits(other.us)} ↔ ${digits(variant.us)} µs ${sourceWord(variant.source)}`;
     await showDiffs(files.map((file) => this.texts.keep(id, file)), title);
-    const install = t("Install This Kernel");
+    const install = t("Accept This Kernel");
     if (variant.installed) return;
-    const said = t("EvoKernel: install the kernel of {0}?", variantRow(variant).label);
+    const said = t("EvoKernel: accept the kernel of {0}?", variantRow(variant).label);
     if ((await vscode.window.showInformationMessage(said, install)) === install) {
       await this.execute("evokernel.apply", { ...place, sourceId: variant.sourceId });
     }

@@ -1,4 +1,4 @@
-/** Verifies an installed kernel's package again, in a terminal that shows the verdict. */
+/** Verifies an accepted kernel's package again, in a terminal that shows the verdict. */
 import * as vscode from "vscode";
 import type { Candidate } from "./fallback";
 import { t } from "./l10n";

@@ -77,7 +77,7 @@ test("of the kernel that is installed there is its evidence alone, and nothing t
   const { decisions } = session({}, { ...REVIEW, after: REVIEW.before, installed: REVIEW.kernel, files });
   await decisions.review(PLACE);
   assert.deepEqual(desk.ran, []);
-  assert.match(desk.page, /This kernel is installed/);
+  assert.match(desk.page, /This kernel is accepted/);
   assert.equal(desk.context["evokernel.canDecide"], false);
 });
 
@@ -253,7 +253,7 @@ test("a command about the line of the cursor says so where that line has no kern
   await decisions.forKernel("evokernel.revert");
   await decisions.placeFor(undefined, ANY_KERNEL);
   assert.equal(desk.said.length, 4);
-  assert.match(desk.said[0] ?? "", /no kernel waits for you on this line/);
+  assert.match(desk.said[0] ?? "", /no kernel is pending on this line/);
   assert.match(desk.said[2] ?? "", /no generated kernel is called on this line/);
   assert.match(desk.said[3] ?? "", /line with a ⚡ hint/);
   assert.deepEqual(asked, []);

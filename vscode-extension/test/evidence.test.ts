@@ -40,25 +40,25 @@ test("latencies are in order, each with its source, and none that is unknown", (
   const vendor = { name: "npu_softmax", us: 50, source: "measured" };
   const rows = latencyRows(review({ vendor, installed: { ...KERNEL, sourceId: "old", us: 40 } }));
   assert.deepEqual(rows, [
-    ["Op by op now", 412.4, "modelled"],
+    ["Eager", 412.4, "modelled"],
     ["npu_softmax", 50, "measured"],
-    ["Installed kernel", 40, "modelled"],
+    ["Accepted kernel", 40, "modelled"],
     ["This kernel", 35.2, "modelled"],
-    ["Bound", 31, "modelled"],
+    ["Roofline limit", 31, "modelled"],
   ]);
   assert.equal(latencyRows(review({ kernel: { ...KERNEL, boundUs: 0 } })).length, 2);
 });
 
 test("modelled and measured figures are told apart, and make no ratio", () => {
   const text = page({ kernel: { ...KERNEL, source: "measured" } });
-  assert.ok(text.includes("412 µs modelled → <b>35.2 µs</b> measured</p>"));
+  assert.ok(text.includes("412 µs estimated → <b>35.2 µs</b> measured</p>"));
   assert.equal(latencyRows(review({ kernel: { ...KERNEL, source: "measured" } }))[0]?.[2], "modelled");
 });
 
 test("the evidence names what a person decides by", () => {
   const text = page();
   for (const words of [
-    "412 µs → <b>35.2 µs</b> modelled, 11.7×",
+    "412 µs → <b>35.2 µs</b> estimated, 11.7×",
     "Rows stay in the unified buffer.",
     "float32 512×32000",
     "1.0e-6 absolute, 2.0e-7 relative",
@@ -82,7 +82,7 @@ test("a kernel that is installed is not decided about again", () => {
   const text = page({ installed: KERNEL });
   assert.doesNotMatch(text, /command:evokernel\.(accept|reject|snooze|never)/);
   assert.ok(text.includes("412 µs → <b>35.2 µs</b>"));
-  assert.deepEqual(latencyRows(review({ installed: KERNEL })).map(([name]) => name), ["Op by op now", "This kernel", "Bound"]);
+  assert.deepEqual(latencyRows(review({ installed: KERNEL })).map(([name]) => name), ["Eager", "This kernel", "Roofline limit"]);
 });
 
 test("a page is dark where the editor is", () => {

@@ -17,9 +17,9 @@ test("a manifest gives its evidence", () => {
   const kernel = readManifest("softmax_1", MANIFEST);
   assert.ok(kernel !== undefined);
   assert.deepEqual(evidence(kernel), [
-    "35.2 µs modelled",
-    "op by op 412 µs modelled",
-    "bound 31.0 µs modelled",
+    "35.2 µs estimated",
+    "eager 412 µs estimated",
+    "roofline limit 31.0 µs estimated",
     "chip ascend910b1",
     "verifier twin 0.1.0",
     "compile passed, latency passed",

@@ -51,11 +51,11 @@ assert.ok(installed !== undefined && best !== undefined && plain !== undefined);
 
 test("a variant reads as its latency, what binds it, and how it works", () => {
   assert.deepEqual(variantRow(plain), {
-    label: "50.0 µs modelled",
+    label: "50.0 µs estimated",
     description: "rejected · V-bound",
     detail: "One pass. Two buffers.",
   });
-  assert.equal(variantRow(installed).description, "installed · MTE2");
+  assert.equal(variantRow(installed).description, "accepted · MTE2");
 });
 
 test("a variant is compared with the installed one, the installed one with the fastest", () => {

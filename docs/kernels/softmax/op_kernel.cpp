@@ -3,7 +3,7 @@
 
 using namespace AscendC;
 
-// Several whole rows a tile; values of a row are vectors, spread over the columns.
+// Several whole rows a tile; values of a row are vectors, broadcast over the columns.
 class SoftmaxKernel {
 public:
     __aicore__ inline SoftmaxKernel() {}

@@ -50,8 +50,8 @@ _PLAIN_WORDS = {
 
 _ADVICE = {
     "a Fourier transform": Sentence(
-        "leave it to PyTorch and take the lines before and behind it, or multiply short "
-        "rows of a fixed length by the matrices of its cosines and sines"
+        "leave it to PyTorch and take the lines around it, or multiply short rows of a fixed length "
+        "by its cosine and sine matrices"
     )
 }
 
@@ -64,7 +64,7 @@ def uncovered(op: str, line: int, *, in_programs: bool = False) -> Sentence:
     name = ".".join(op.removesuffix(OF_COMPLEX).split(".")[:2])
     if op.startswith("torch_npu."):
         return Sentence(
-            "Line {line} calls {op}, whose meaning for these arguments is not known: it stays as it is.",
+            "Line {line} calls {op}, whose meaning for these arguments is not known: it is skipped.",
             line=line,
             op=name,
         )

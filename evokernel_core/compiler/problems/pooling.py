@@ -153,7 +153,7 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     )
     if missing := [name for name in (source, weight, bias) if name in nodes]:
         raise PlanError(
-            "{op} in front of {reader} is a kernel of its own.", op=nodes[missing[0]].op, reader=node.op
+            "{op} before {reader} is a kernel of its own.", op=nodes[missing[0]].op, reader=node.op
         )
     results = tuple(base.index for base in bases)
     window = evolve(window, source=source, weight=weight, bias=bias, results=results)

@@ -222,7 +222,7 @@ def _side(task: KernelTask, ref: ValueRef) -> Side:
 def _matrix(rows: Group, columns: Group) -> tuple[bool, Extent]:
     """Whether memory holds the transpose, and elements from row to row of memory."""
     if len(rows) > 1 or len(columns) > 1:
-        raise PlanError("A dimension of a matrix operand lies in pieces; copy the operand first.")
+        raise PlanError("A dimension of a matrix operand lies in strided segments; copy the operand first.")
     if NOWHERE in (axis.stride for axis in (*rows, *columns)):
         raise PlanError("An operand of a matrix product is broadcast in its own two dimensions.")
     if not rows and not columns:

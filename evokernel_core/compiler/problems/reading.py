@@ -41,7 +41,7 @@ def input_below(graph: Graph, ref: ValueRef, reader: str) -> str:
     base = below_views(graph, ref).name
     if computed := next((node.op for node in graph.nodes if node.name == base), None):
         raise PlanError(
-            "{computed} in front of {reader} is a kernel of its own.", computed=computed, reader=reader
+            "{computed} before {reader} is a kernel of its own.", computed=computed, reader=reader
         )
     return base
 

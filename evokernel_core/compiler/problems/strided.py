@@ -73,7 +73,7 @@ def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
         return regrouped(groups, shape)
     if node.op in FRONTS:
         return _front(node, groups)
-    raise PlanError("{op} in front of a matrix product is not covered.", op=node.op)
+    raise PlanError("{op} before a matrix product is not covered.", op=node.op)
 
 
 def _front(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
@@ -82,9 +82,7 @@ def _front(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     step = node.args[4] if len(node.args) > 4 else 1
     place = literal(dim) % len(groups)
     if start not in (0, None) or step not in (1, None) or len(groups[place]) > 1:
-        raise PlanError(
-            "A slice in front of a matrix product that is not its operand's front is not covered."
-        )
+        raise PlanError("A slice before a matrix product that is not its operand's front is not covered.")
     size = extent(node.outputs[0].shape[place])
     front = () if size.is_one else tuple(evolve(axis, size=size) for axis in groups[place])
     return (*groups[:place], front, *groups[place + 1 :])

@@ -271,8 +271,8 @@ def _interleaved(
     length = shape[dim]
     if not (isinstance(length, int) and isinstance(count, int) and isinstance(first, int)):
         raise PlanError(
-            "Writing every second or later element of a dimension whose size differs from call to call is "
-            "not covered: join the parts with torch.stack and flatten them instead."
+            "Writing every n-th element of a dimension of dynamic size is not covered: join the "
+            "parts with torch.stack and flatten them instead."
         )
     whole = count if first + count * step <= length else count - 1
     before, behind = shape[:dim], shape[dim + 1 :]

@@ -137,5 +137,5 @@ def _kernel(answer: ModelAnswer, tried: frozenset[str], read: Reader) -> KernelS
         raise (ProposerError if answer.is_refused else AnswerUnreadable)(answer.flaw)
     source = read(answer.text)
     if source.source_id in tried:
-        raise ProposerError("The model repeated a kernel that was judged before; write a different one.")
+        raise ProposerError("The model repeated a kernel that was verified before; write a different one.")
     return source

@@ -35,7 +35,7 @@ def _triton(python: str, asked: bool) -> Check:
 
 def _cuda(python: str, asked: bool) -> Check:
     if not has_driver():
-        words = "no NVIDIA driver; Triton's interpreter verifies kernels, and their latencies are modelled"
+        words = "no NVIDIA driver; Triton's interpreter verifies kernels, and their latencies are estimated"
         return Check("cuda", True, words)
     try:
         gpus = present_gpus()

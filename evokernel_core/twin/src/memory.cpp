@@ -279,8 +279,8 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
     const uint64_t offset = static_cast<uint64_t>(address - block->base);
     bytes = std::min(bytes, kMostBytes);  // so that no sum below runs over
     if (offset + bytes > block->bytes && offset + bytes <= (write ? block->padded : Readable(*block))) {
-        ReportWarning("padding-access", at, "%s %s bytes %llu to %llu of %s, which has %llu; the rest is the padding of "
-                      "its allocation, which a part of a larger tensor lacks.", api, write ? Word("writes") : Word("reads"),
+        ReportWarning("padding-access", at, "%s %s bytes %llu to %llu of %s, which has %llu; the rest is the "
+                                            "padding of its allocation.", api, write ? Word("writes") : Word("reads"),
                       static_cast<unsigned long long>(offset), static_cast<unsigned long long>(offset + bytes),
                       block->name.c_str(), static_cast<unsigned long long>(block->bytes));
     } else if (offset + bytes > block->bytes) {

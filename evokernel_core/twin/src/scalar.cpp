@@ -78,8 +78,8 @@ uint64_t ReadTimed(Core &core, const uint8_t *address, uint32_t width, const cha
     core.polled_times = again ? core.polled_times + 1 : 0;
     if (core.polled_times > limit) {
         ReportError("data-dependent", at,
-                    "%s waits in a loop for a value of global memory, which timing does not have; use SyncAll, IBWait or "
-                    "CrossCoreWaitFlag, or take the time of a checking run.",
+                    "%s waits in a loop for a value of global memory, which timing lacks. Use SyncAll, IBWait "
+                    "or CrossCoreWaitFlag, or take the time of a checking run.",
                     api);
         GiveUpLaunch();
     }

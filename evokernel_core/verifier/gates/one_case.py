@@ -224,8 +224,8 @@ def _wrong(output: _Output, comparison: Comparison, *, random: bool) -> Iterator
     elif random and comparison.rms_ratio > agreement_of(output.right, output.dtype):
         yield (
             Sentence(
-                "Output {output} of shape {shape} is within the tolerance only because its values are "
-                "small: it is {away} % away from PyTorch's (root mean square), most at {element}.",
+                "Output {output} of shape {shape} is within the tolerance only because its values "
+                "are small. It is {away} % away from PyTorch's (root mean square), most at {element}.",
                 output=output.index,
                 shape=list(output.shape),
                 away=f"{100 * comparison.rms_ratio:.2g}",

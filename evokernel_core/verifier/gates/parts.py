@@ -166,13 +166,13 @@ def words(part: WorstPart, output: int, shape: tuple[int, ...]) -> Sentence:
     told = {"output": output, "shape": list(shape), "where": where}
     if part.ratio == float("inf"):
         return Sentence(
-            "Output {output} of shape {shape} is within the tolerance of the whole, but {where} has much "
-            "smaller values than others and is not 0 as PyTorch's.",
+            "Output {output} of shape {shape} is within its tolerance, but {where} has much smaller "
+            "values than others and is not 0 as PyTorch's.",
             **told,
         )
     return Sentence(
-        "Output {output} of shape {shape} is within the tolerance of the whole, but {where} has much "
-        "smaller values than others and is {away} % away from PyTorch's (root mean square).",
+        "Output {output} of shape {shape} is within its tolerance, but {where} has much smaller "
+        "values than others. It is {away} % away from PyTorch's (root mean square).",
         away=f"{100 * part.ratio:.2g}",
         **told,
     )

@@ -87,8 +87,8 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
         left = max(now / then if then else 1.0 for now, then in zip(count, before[what], strict=True))
         if left < least * (_growing(task, sizes) if what == "vector work" else 1.0):
             return Sentence(
-                "For each element of the task the kernel has {share} % of the {what} at full size that "
-                "it has with {sizes}: work is skipped beyond the size that is compared.",
+                "For each element the kernel has {share} % of the {what} at full size that it has "
+                "with {sizes}: work is skipped there.",
                 share=f"{100 * left:.0f}",
                 what=what,
                 sizes=dict(sizes),

@@ -42,8 +42,8 @@ def status_of(
         return Mode.ERROR, told(trouble), ""
     if document is not None and to_review and mode in _QUIET:
         words = many(
-            "{count} kernel waits for your review in {name}.",
-            "{count} kernels wait for your review in {name}.",
+            "{count} kernel is pending review in {name}.",
+            "{count} kernels are pending review in {name}.",
             to_review,
             name=document.path.name,
         )
@@ -104,7 +104,7 @@ def _found(document: Document) -> tuple[Mode, str]:
             name=name,
         )
     if document.calls:
-        return Mode.READY, _("The kernels of {name} are in place; nothing more is to gain.", name=name)
+        return Mode.READY, _("The kernels of {name} are accepted; no further gain is estimated.", name=name)
     needing = document.regions(RegionStatus.NEEDS_SHAPES)
     if needing:
         return Mode.NEEDS_INPUTS, told(needing[0].region.reason)
@@ -127,8 +127,6 @@ def _leading(document: Document) -> Iterator[str]:
 
 def _why_nothing(document: Document) -> str:
     if document.regions(*REPLACEABLE):
-        return _("no kernel is modelled to gain more than the error of its figures.")
+        return _("no estimated gain exceeds the model error.")
     unsupported = document.regions(RegionStatus.UNSUPPORTED)
-    return (
-        unsupported[0].region.reason if unsupported else _("no code that a kernel could replace was found.")
-    )
+    return unsupported[0].region.reason if unsupported else _("no candidate was found.")

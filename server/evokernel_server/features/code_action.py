@@ -215,7 +215,7 @@ def _for_call(server: Host, document: Document, call: GeneratedCall) -> Iterator
     offer = server.offers.find(document.path, name=name)
     if offer is not None:
         region_id = offer.region.id
-        title = _("Apply the faster kernel ({what})", what=offer.words)
+        title = _("Accept the faster kernel ({what})", what=offer.words)
         yield _command(title, names.APPLY, document, region_id)
         yield _command(_("Review the faster kernel of {name}", name=name), names.REVIEW, document, region_id)
         yield _command(_("Reject the faster kernel"), names.REJECT, document, region_id)

@@ -122,7 +122,7 @@ def _python_of(server: Host, document: Document) -> str:
 def unknown_words(definition: finder.Definition) -> str:
     """Why there is no comment to insert, and what to do instead."""
     return _(
-        "Nothing was observed of {name} that a comment can say: run a program that uses it "
-        "as 'evokernel observe -- COMMAND', or add get_inputs() and get_init_inputs().",
+        "No input of {name} was observed that a comment can hold: run 'evokernel observe -- COMMAND' "
+        "on a program that uses it, or add get_inputs().",
         name=definition.qualname,
     )

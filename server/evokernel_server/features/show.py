@@ -118,7 +118,7 @@ async def timeline(server: Host, given: Arguments) -> Answer:
         return {"status": "cancelled", "message": _("The timing was cancelled.")}
     if not server.own_client:
         await server.pages.open(page, _("the timeline"), outside=True)
-    return {"status": "shown", "message": _("The times of the timeline are modelled."), "path": str(page)}
+    return {"status": "shown", "message": _("The times of the timeline are estimated."), "path": str(page)}
 
 
 COMMANDS: dict[str, Callable[[Host, Arguments], Awaitable[Answer]]] = {

@@ -23,7 +23,7 @@ async def forget(server: Host, what: str) -> str:
     """Deletes it; gives a sentence about what is left. Raises Refused while a person waits for a kernel."""
     if what == What.DECISIONS:
         await server.store(lambda memory: memory.forget_decisions())
-        return _("Your decisions were deleted, with what they taught; kernels in your code stay.")
+        return _("Your decisions and learned preferences were deleted; kernels in your code stay.")
     if what != What.ALL:
         raise Refused(_("Say what to delete: your decisions, or the whole memory."))
     if server.operations.active:

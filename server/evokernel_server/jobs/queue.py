@@ -391,8 +391,8 @@ class JobQueue:
         self._deaths.pop(job.id, None)
 
 
-_CANCELLED = Sentence(marked("Cancelled by a person."))
-_NOT_WANTED = Sentence(marked("A person wants no kernel here."))
+_CANCELLED = Sentence(marked("Cancelled by you."))
+_NOT_WANTED = Sentence(marked("Dismissed by you."))
 _DELETED = Sentence(marked("The file was deleted."))
 _GAVE_WAY = Sentence(marked("Gave way to a request; it goes on after that."))
 _EMPTY: Mapping[str, Any] = {

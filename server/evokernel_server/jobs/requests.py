@@ -116,7 +116,7 @@ class Kernels:
             return {"status": "infeasible", "message": _infeasible(report), "attempts": report.attempts}
         offer = await self.ready.become(document.uri, document.path, region, report.best, job, told=True)
         if offer is None:
-            message = _("Only a kernel that you turned down was found.")
+            message = _("Only a kernel that you rejected was found.")
             return {"status": "infeasible", "message": message}
         if self.options().server.edit_at_once:
             operation.report(_("verified; writing the package"), 1.0)
@@ -260,9 +260,9 @@ class Kernels:
         """Turns an offered kernel down for good."""
         await self.outcomes.record(OutcomeKind.REJECTED, offer.placement(0.0), reason)
         self.offers.take(offer)
-        message = _("{name} stays as it is.", name=offer.name)
+        message = _("{name} is unchanged.", name=offer.name)
         if offer.old is None:
-            message = _("Your code stays as it is, and this kernel is not offered again.")
+            message = _("Your code is unchanged, and this kernel is not offered again.")
         return {"status": "rejected", "message": message}
 
     async def snooze(self, offer: Offer) -> dict[str, Any]:

@@ -183,11 +183,11 @@ class Acceptance:
         """One acceptance at a time for a place, over all windows."""
         keys = sorted({_claim(file, choice.region.id) for choice in choices})
         if self._busy.intersection(keys):
-            raise Refused(_("This kernel is being put in place already."))
+            raise Refused(_("This kernel is being accepted already."))
         self._busy.update(keys)
         try:
             if not all(self.jobs.claims.take(key) for key in keys):
-                raise Refused(_("Another window is putting this kernel in place; look at the file there."))
+                raise Refused(_("Another window is accepting this kernel; look at the file there."))
             yield
         finally:
             for key in keys:

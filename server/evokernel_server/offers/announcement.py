@@ -48,7 +48,7 @@ def notice(group: Sequence[tuple[Offer, Review]]) -> str:
         return f"EvoKernel: {told[0]}"
     left = len(ordered) - len(told)
     more = [many("{count} more is in the list.", "{count} more are in the list.", left)] if left else []
-    head = many("{count} kernel waits for you.", "{count} kernels wait for you.", len(ordered))
+    head = many("{count} kernel is pending.", "{count} kernels are pending.", len(ordered))
     listed = " ".join(f"({n}) {words}" for n, words in enumerate(told, 1))
     return " ".join([f"EvoKernel: {head}", listed, *more])
 
@@ -73,7 +73,7 @@ def _gained(offer: Offer) -> str:
     }
     if offer.old is None:
         return _(
-            "A kernel for {what} in {where} is ready: {new} {source} on {chip}, the ops one by one {old}.",
+            "A kernel for {what} in {where} is ready: {new} {source} on {chip}, eager {old}.",
             old=sourced(microseconds(offer.new.baseline_us), offer.new.baseline_word.value),
             **figures,
         )
@@ -101,11 +101,13 @@ def _why(offer: Offer, review: Review) -> str:
     times = f"{offer.new.us / offer.new.roofline_us:.1f}"
     if review.step and offer.old is not None:
         return _(
-            "Why: “{step}” was changed; it takes {times} times its bound now.", step=review.step, times=times
+            "Why: “{step}” was changed; it takes {times} times its roofline limit now.",
+            step=review.step,
+            times=times,
         )
     return many(
-        "Why: it takes {times} times its bound, PyTorch's operation {eager} times.",
-        "Why: {count} operations are fused; that takes {times} times the bound, one by one {eager} times.",
+        "Why: it takes {times} times its roofline limit, PyTorch's operation {eager} times.",
+        "Why: {count} ops are fused; that takes {times} times the roofline limit, eager {eager} times.",
         len(offer.region.task.graph.nodes) if offer.region.task else 1,
         times=times,
         eager=f"{offer.new.baseline_us / offer.new.roofline_us:.1f}",

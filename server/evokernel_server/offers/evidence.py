@@ -32,14 +32,14 @@ def evidence(tracked: Tracked) -> str:
         return markdown(told(region.reason))
     lines = [
         _("**{what}** in {where}", what=markdown(region.op_category), where=code(region.symbol)),
-        "- " + _("op by op now: {us}", us=markdown(baseline_words(estimate.now_us, estimate.baseline))),
+        "- " + _("eager: {us}", us=markdown(baseline_words(estimate.now_us, estimate.baseline))),
         *_rival_line(estimate.rival),
         "- " + _("with fused kernels: {us}", us=_estimated(estimate, estimate.after_us)),
         "- "
         + _("gain: {share}", share=percent(estimate.gain))
         + _over(estimate)
         + _why_not_offered(estimate),
-        "- " + _("bound by bytes and operations: {us}", us=_estimated(estimate, estimate.bound_us)),
+        "- " + _("roofline limit: {us}", us=_estimated(estimate, estimate.bound_us)),
         "- "
         + _(
             "{source} on {chip}, not yet verified",
@@ -65,7 +65,7 @@ def installed_evidence(installed: Installed) -> str:
                 ),
                 "- " + _("{figure} on {chip}", figure=_figure(latency), chip=markdown(latency.chip)),
                 _one_by_one(latency),
-                "- " + _("bound: {us}", us=_modelled(latency.roofline_us)),
+                "- " + _("roofline limit: {us}", us=_modelled(latency.roofline_us)),
             ]
         )
     before, over = better_of(installed)
@@ -90,7 +90,7 @@ def ready_evidence(tracked: Tracked, latency: Latency) -> str:
     region = tracked.region
     lines = [
         _(
-            "**{what}** in {where}: a verified kernel waits for review; nothing was edited",
+            "**{what}** in {where}: a verified kernel is pending review; nothing was edited",
             what=markdown(region.op_category),
             where=code(region.symbol),
         ),
@@ -125,14 +125,12 @@ def _launch(latency: Latency) -> str:
 
 
 def _one_by_one(latency: Latency) -> str:
-    return "- " + _(
-        "the same ops one by one: {us}", us=markdown(baseline_words(latency.baseline_us, latency.baseline))
-    )
+    return "- " + _("eager: {us}", us=markdown(baseline_words(latency.baseline_us, latency.baseline)))
 
 
 def _bound(latency: Latency) -> str:
     us, what = _modelled(latency.roofline_us), markdown(told(latency.bottleneck))
-    return "- " + _("bound: {us}; bottleneck: {what}", us=us, what=what)
+    return "- " + _("roofline limit: {us}; bottleneck: {what}", us=us, what=what)
 
 
 def region_words(document: Document, tracked: Tracked, links: bool) -> str:
@@ -279,8 +277,8 @@ def _why_not_offered(estimate: Estimate) -> str:
     if estimate.wins:
         return ""
     return _(
-        ", not offered: that is no more than the error of the two figures, {error};"
-        " the code actions of kind refactor.rewrite and *Generate Kernel at Cursor* still write it",
+        ", not offered: the gain is within the model error, {error}; *Generate Kernel at Cursor* "
+        "still writes it",
         error=percent(estimate.error),
     )
 

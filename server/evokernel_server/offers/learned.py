@@ -48,14 +48,14 @@ def _moved(lesson: Lesson) -> str:
     titled = [(title, q) for title, q in lesson.items if title]
     if lesson.reward > 0:
         moved = many(
-            "Used sooner now: {count} piece of experience behind it",
-            "Used sooner now: {count} pieces of experience behind it",
+            "Used sooner now: {count} memory entry behind it",
+            "Used sooner now: {count} memory entries behind it",
             count,
         )
     else:
         moved = many(
-            "Used later now: {count} piece of experience behind it",
-            "Used later now: {count} pieces of experience behind it",
+            "Used later now: {count} memory entry behind it",
+            "Used later now: {count} memory entries behind it",
             count,
         )
     if not titled:

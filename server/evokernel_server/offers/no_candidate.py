@@ -31,7 +31,7 @@ def _on_lines(document: Document, first: int, last: int) -> str:
     extent = document.text.lines(first, last)
     for call in document.calls:
         if extent.touches(call.extent):
-            return _("{name} is in place here: the code actions of the line review it.", name=call.name)
+            return _("{name} is accepted here: the code actions of the line review it.", name=call.name)
     touched = [tracked for tracked in document.overlapping([extent]) if is_offered(document, tracked)]
     if not touched:
         return ""
@@ -48,8 +48,8 @@ def _on_lines(document: Document, first: int, last: int) -> str:
 
 def _nothing_here() -> str:
     return _(
-        "Nothing was captured here that a kernel could compute: the line handles no tensors, or does not run "
-        "with the inputs that are known (docs/inputs.md says how to make others known)."
+        "Nothing was captured here that a kernel could compute: the line handles no tensors, or does "
+        "not run with the known inputs (docs/inputs.md)."
     )
 
 
@@ -58,16 +58,16 @@ def _of_file(document: Document) -> str:
     offered = sum(is_offered(document, tracked) for tracked in document.tracked) - ready
     if ready + offered + called:
         return _(
-            "All code that was captured has a kernel: {offered} on offer, {ready} to review, {called} in "
-            "place. A ⚡ marks each line; its code actions go on from there.",
+            "All captured code has a kernel: {offered} offered, {ready} ready, {called} accepted. A "
+            "⚡ marks each line; its code actions go on from there.",
             offered=offered,
             ready=ready,
             called=called,
         )
     return _(
-        "No class or function of {file} was captured that computes with tensors: kernels are found in the "
-        "forward of modules and in functions that call torch. Where there is one, note its inputs "
-        "(docs/inputs.md).",
+        "No class or function of {file} was captured that computes with tensors. Kernels replace "
+        "code in the forward of modules and in functions that call torch. Where there is one, note "
+        "its inputs (docs/inputs.md).",
         file=plain(document.path.name),
     )
 

@@ -27,7 +27,7 @@ from evokernel_server.texts.plain import plain
 from evokernel_server.texts.strategies import move_words
 from evokernel_server.texts.translations import _, marked, told
 
-APPLY, DIFF, REVIEW = marked("Apply"), marked("Show diff"), marked("Review")
+APPLY, DIFF, REVIEW = marked("Accept"), marked("Show diff"), marked("Review")
 REJECT, SNOOZE = marked("Reject"), marked("Snooze")
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
@@ -119,7 +119,7 @@ class Notices:
         files = await asyncio.to_thread(_against_installed, offer, proposed)
         await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, offer.placement(0.0))
         await self.show_files(
-            package_folder(offer.file, offer.name), files, (_("installed"), _("offered")), offer.words
+            package_folder(offer.file, offer.name), files, (_("accepted"), _("offered")), offer.words
         )
 
     async def show_files(

@@ -28,7 +28,7 @@ from evokernel_server.options import ServerOptions
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, marked, source_word, sourced
 
-NO_KERNEL_WAITS = marked("No kernel waits for this place any more: you or another window decided about it.")
+NO_KERNEL_WAITS = marked("No kernel is pending here any more: you or another window decided about it.")
 
 _GATHER_S = 0.2
 """Offers that arrive this close together share a message."""

@@ -49,7 +49,7 @@ class Ready:
         the person waits for it, so that no message is needed."""
         offer = _offer(uri, file, region, best)
         if await self.offers.is_rejected(offer):
-            await self.jobs.finish(job, JobState.DONE, marked("A person turned the kernel down before."))
+            await self.jobs.finish(job, JobState.DONE, marked("You rejected this kernel before."))
             return None
         if told:
             self.offers.was_told(offer)

@@ -20,25 +20,26 @@ from evokernel_server.trust import REASON
 PROGRAMS = "programs"
 """The id of a region that says why programs of several kernels are left out."""
 _OBSERVE = marked(
-    "Run something that uses this code once as `evokernel observe -- COMMAND`, add get_inputs() to the file, "
-    "or write a comment such as `# evokernel: x=f16[32,1024]` above the class or function (docs/inputs.md)."
+    "Run a program that uses this code as `evokernel observe -- COMMAND`. Or add get_inputs() to the "
+    "file, or a comment such as `# evokernel: x=f16[32,1024]` above the class or function "
+    "(docs/inputs.md)."
 )
 _LOG = marked("The log names the cause (EVOKERNEL_LOG=INFO); please report it with these lines.")
 
 HELP: Mapping[str, str] = {
     "unsupported": marked(
-        "Say the operation in ones that kernels compute, which docs/author.md lists by family, or move it "
-        "out of the code around it, so that this can be one kernel."
+        "Express the operation with supported ones (docs/author.md lists them by family). Or move it "
+        "out of the surrounding code, so that this can be one kernel."
     ),
     "no_gain": marked(
-        "Kernels gain where several operations hand large tensors to each other: put more of them into one "
-        "function, or note larger inputs if these are not the real sizes (docs/inputs.md). A verifier with "
-        "a device measures instead of modelling (setting verifierUrl, docs/verifier.md). The code actions of "
-        "kind refactor.rewrite write the kernel all the same."
+        "Kernels gain where several operations pass large tensors to each other: put more of them "
+        "into one function. Or note larger inputs if these are not the real sizes (docs/inputs.md). "
+        "A verifier with a device measures instead of estimating (setting verifierUrl, "
+        "docs/verifier.md). The code actions of kind refactor.rewrite write the kernel all the same."
     ),
     "vendor_leads": marked(
-        "Take the operator: the first code action on the line puts it in place, guarded as a kernel would be "
-        "(docs/vendor_operators.md)."
+        "Accept the operator with the first code action on the line; it is guarded as a kernel would "
+        "be (docs/vendor_operators.md)."
     ),
     "infeasible": marked(
         "Generate again with a larger budget (setting budget), or let a language model propose too (settings "
@@ -50,16 +51,16 @@ HELP: Mapping[str, str] = {
     ),
     "needs_shapes": _OBSERVE,
     "import_failed": marked(
-        "Import the file once with the Python that the status names, and correct what that says: it may be "
-        "the wrong one (setting interpreter, docs/server.md), or lack a package."
+        "Import the file once with the Python that the status names, and correct what fails. It may "
+        "be the wrong Python (setting interpreter, docs/server.md), or lack a package."
     ),
     "agent_failed": marked(
         "Run the model once in the Python that the status names: torch stopped there. Where that works, save "
         "the file to have it analysed again."
     ),
     "capture_failed": marked(
-        "torch.export must be able to follow the code: let no `if` and no `.item()` depend on the values of "
-        "tensors, and keep side effects out of forward."
+        "torch.export must be able to follow the code. Let no `if` and no `.item()` depend on the "
+        "values of tensors, and avoid side effects in forward."
     ),
     "no_interpreter": marked(
         "Name the Python that runs your models in the setting interpreter, or activate its environment "
@@ -163,8 +164,8 @@ def _no_gain(tracked: Tracked) -> tuple[str, str] | None:
     if estimate.gain <= 0:
         return "no_gain", _("A kernel is at {after}, the code now at {now}: it gains nothing.", **told)
     return "no_gain", _(
-        "A kernel is at {after}, the code now at {now}: a gain of {share}, "
-        "no more than the error of the two figures, {error}.",
+        "A kernel is at {after}, the code now at {now}: a gain of {share}, within the error of the "
+        "two numbers, {error}.",
         share=percent(estimate.gain),
         error=percent(estimate.error),
         **told,

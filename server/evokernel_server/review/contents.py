@@ -188,7 +188,7 @@ def _detail(gate: GateResult, verdict: Verdict, task: KernelTask) -> str:
     if gate.status is not GateStatus.PASSED:
         return plain(told(gate.feedback), _DETAIL)
     said = {
-        GateName.AUDIT: _("The rules that are read from the text found nothing."),
+        GateName.AUDIT: _("Static checks passed."),
         GateName.COMPILE: _("Compiled by {verifier}.", verifier=verdict.verifier),
         GateName.CORRECTNESS: _compared(verdict, task),
         GateName.LATENCY: _timed(verdict.latency),

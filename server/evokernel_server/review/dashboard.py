@@ -247,7 +247,7 @@ def why_stale(name: str, installed: Installed | None, chip: str) -> str:
     if modelled_by in (installed.verifier, __version__):
         return ""
     return _(
-        "{name} was verified by {verifier}, and this is twin {version}: refine it to have figures of today.",
+        "{name} was verified with an older twin ({verifier}; now {version}): refine it to re-verify.",
         name=name,
         verifier=installed.verifier,
         version=__version__,

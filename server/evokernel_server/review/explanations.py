@@ -45,11 +45,11 @@ def what_changed(
     """What differs from the installed kernel. ``changes`` are those of the strategies, ``steps`` the moves
     that led from one to the other."""
     if old.source_id == new.source_id:
-        return (_("This is the kernel that is installed."),)
+        return (_("This is the accepted kernel."),)
     led, same = [], []
     if steps:
         joined = _(", then ").join(steps)
-        led = [_("It came from the installed kernel by these steps: {steps}.", steps=joined)]
+        led = [_("It came from the accepted kernel by these steps: {steps}.", steps=joined)]
     if not changes:
         same = [_("Both schedules declare the same settings; what differs stands in the files.")]
     return (_against_installed(old, new), *led, *changes, *same)
@@ -67,7 +67,7 @@ def _fused(task: KernelTask, strategy: Strategy) -> str:
         )
     return many(
         "{count} operation is one kernel.",
-        "{count} operations are one kernel, so what lies between them never leaves the core.",
+        "{count} ops fused; intermediates stay on chip.",
         operations,
     )
 
@@ -80,13 +80,12 @@ def _against_ops(kernel: ReviewedKernel) -> Iterator[str]:
     }
     if kernel.source != MODELLED:
         yield _(
-            "A launch takes {figure} on {chip}. Op by op the model says {now}; "
-            "the two figures are not compared.",
+            "A launch takes {figure} on {chip}; eager takes {now}. The two are not compared.",
             **told,
         )
         return
     times = _times(kernel.baseline_us, kernel.us)
-    yield _("A launch takes {figure} on {chip}, the ops one by one {now}: {times}.", times=times, **told)
+    yield _("A launch takes {figure} on {chip}, eager {now}: {times}.", times=times, **told)
     if kernel.us > 0 and kernel.baseline_us / kernel.us > CAUTION_ABOVE:
         yield _("A gain above 10x deserves a second look at what is compared.")
 
@@ -105,8 +104,8 @@ def _against_vendor(kernel: ReviewedKernel, vendor: Vendor | None) -> Iterator[s
     told = {"name": vendor.name, "figure": sourced(microseconds(vendor.us), vendor.source)}
     if vendor.source != kernel.source:
         yield _(
-            "{name} computes the same as one operator in {figure}; "
-            "the kernel's figure is {source}, so the two are not compared.",
+            "{name} computes the same as one operator in {figure}; the kernel's latency is {source}, "
+            "so the two are not compared.",
             source=source_word(kernel.source),
             **told,
         )
@@ -127,7 +126,7 @@ def _against_vendor(kernel: ReviewedKernel, vendor: Vendor | None) -> Iterator[s
 def _binding(kernel: ReviewedKernel) -> Iterator[str]:
     if kernel.bottleneck:
         what = kernel.bottleneck.rstrip(".。")
-        yield _("What binds it ({source}): {what}.", source=source_word(kernel.source), what=what)
+        yield _("Bottleneck ({source}): {what}.", source=source_word(kernel.source), what=what)
     told = [(pipe, share) for pipe, share in kernel.pipes.items() if share >= _WORTH_TELLING]
     if told:
         yield _(
@@ -145,23 +144,23 @@ def _bound(kernel: ReviewedKernel) -> Iterator[str]:
     figure = sourced(microseconds(kernel.bound_us), MODELLED)
     if kernel.source == MODELLED and kernel.us > 0:
         yield _(
-            "By bytes and operations no kernel takes less than {figure}: {share} of the launch.",
+            "{share} of the roofline limit ({figure}).",
             figure=figure,
             share=percent(kernel.bound_us / kernel.us),
         )
     else:
-        yield _("By bytes and operations no kernel takes less than {figure}.", figure=figure)
+        yield _("Roofline limit: {figure}.", figure=figure)
 
 
 def _against_installed(old: ReviewedKernel, new: ReviewedKernel) -> str:
     before, after = (sourced(microseconds(choice.us), choice.source) for choice in (old, new))
     if (old.source, old.chip) != (new.source, new.chip):
         return _(
-            "Installed: {before} on {old}; this one: {after} on {new}. The two are not compared.",
+            "Accepted: {before} on {old}; this one: {after} on {new}. The two are not compared.",
             before=before,
             old=old.chip,
             after=after,
             new=new.chip,
         )
     times = _times(old.us, new.us)
-    return _("Installed: {before}; this one: {after}, {times}.", before=before, after=after, times=times)
+    return _("Accepted: {before}; this one: {after}, {times}.", before=before, after=after, times=times)

@@ -36,9 +36,9 @@ def review_page(review: Review) -> str:
             name=code(review.name),
         ),
         *_section(_("Evidence"), _evidence(review)),
-        *_section(_("Why it is faster, and what binds it"), _list(review.why)),
+        *_section(_("Why it is faster, and its bottleneck"), _list(review.why)),
         *_section(_("How it works"), _list(review.kernel.strategy)),
-        *_section(_("When it runs"), _list(review.guards)),
+        *_section(_("Guards"), _list(review.guards)),
         *_section(_("The change in your file"), _python(review)),
         *_section(_("The kernel's files"), _files(review)),
         *_section(_("Parts with a kernel of their own"), _list(_parts(review))),
@@ -47,14 +47,14 @@ def review_page(review: Review) -> str:
 
 
 _DECIDE = (
-    marked("The code actions on the line apply, reject or snooze this kernel."),
-    marked("One undo takes an applied kernel out of the file again."),
+    marked("The code actions on the line accept, reject or snooze this kernel."),
+    marked("One undo takes an accepted kernel out of the file again."),
 )
 
 
 def variants_page(title: str, variants: Iterable[Variant]) -> str:
     """The verified kernels of a region, the fastest first."""
-    head = (_("kernel"), _("latency"), _("chip"), _("verifier"), _("what binds it"), _("marks"))
+    head = (_("kernel"), _("latency"), _("chip"), _("verifier"), _("bottleneck"), _("marks"))
     rows = [
         f"| {' | '.join(head)} |",
         "|---|---|---|---|---|---|",
@@ -114,16 +114,16 @@ def _inline(words: str) -> str:
 
 def _evidence(review: Review) -> Iterator[str]:
     kernel, installed = review.kernel, review.installed
-    yield from (_row(_("what"), _("figure")), "|---|---|")
-    yield _row(_("now, op by op"), _cell(kernel.baseline))
+    yield from (_row(_("what"), _("number")), "|---|---|")
+    yield _row(_("eager"), _cell(kernel.baseline))
     if review.vendor is not None:
         vendor = review.vendor
         words = _("as one operator, {name}", name=vendor.name)
         yield _row(words, sourced(microseconds(vendor.us), vendor.source))
     if installed is not None and installed.source_id != kernel.source_id:
-        yield _row(_("installed kernel"), f"{_figure(installed)}, {installed.verifier}")
+        yield _row(_("accepted kernel"), f"{_figure(installed)}, {installed.verifier}")
     yield _row(_("this kernel"), f"{_figure(kernel)}, {kernel.verifier}")
-    yield _row(_("bound by bytes and operations"), sourced(microseconds(kernel.bound_us), MODELLED))
+    yield _row(_("roofline limit"), sourced(microseconds(kernel.bound_us), MODELLED))
     for operand in kernel.inputs:
         sizes = " x ".join(map(str, operand.shape)) or _("one number")
         yield _row(_("input {name}", name=operand.name), f"{operand.dtype} {sizes}")
@@ -155,7 +155,7 @@ def _row(*cells: str) -> str:
 def _variant(variant: Variant) -> str:
     kernel = variant.kernel
     marks = [word for word, holds in (
-        (_("best"), variant.best), (_("installed"), variant.installed), (_("rejected"), variant.rejected)
+        (_("best"), variant.best), (_("accepted"), variant.installed), (_("rejected"), variant.rejected)
     ) if holds]  # fmt: skip
     figure = sourced(microseconds(kernel.us), kernel.source)
     return _row(
@@ -176,7 +176,7 @@ def _files(review: Review) -> Iterator[str]:
     for file in filter(lambda file: file.is_changed, review.files):
         yield from (f"### {_text(file.name)}", "")
         if file.before:
-            yield from _fenced("diff", diff_of(file, _("installed"), _("this one")))
+            yield from _fenced("diff", diff_of(file, _("accepted"), _("this one")))
         else:
             yield from _fenced("cpp", file.after)
         yield ""

@@ -90,7 +90,7 @@ def marked(message: str) -> str:
 
 def source_word(source: str) -> str:
     """How a latency is known: different words in every language. Text of another origin is no such word."""
-    return {"modelled": _("modelled"), "measured": _("measured")}.get(source) or _("of unknown source")
+    return {"modelled": _("estimated"), "measured": _("measured")}.get(source) or _("of unknown source")
 
 
 def sourced(figure: str, source: str) -> str:

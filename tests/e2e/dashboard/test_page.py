@@ -191,7 +191,7 @@ def test_the_outline_is_one_that_a_screen_reader_can_walk(opened: Open) -> None:
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert page.get_by_role("main").count() == 1
-    names = ["State", "Waiting for your review", "Jobs", "Kernels", "What your decisions taught", "Memory"]
+    names = ["State", "Waiting for your review", "Jobs", "Kernels", "Learned preferences", "Memory"]
     assert [page.get_by_role("region", name=name, exact=True).count() for name in names] == [1] * 6
     names_of = "[...document.querySelectorAll('button, progress, summary')]"
     assert all(page.evaluate(f"{names_of}.map((e) => (e.ariaLabel ?? e.textContent).trim())"))

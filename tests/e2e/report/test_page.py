@@ -112,9 +112,9 @@ def test_modelled_and_measured_are_never_in_one_chart(file: Path, opened: Open) 
     page = opened(file)
     label = page.locator("#gain svg")
     assert "of 1 kernels, measured on toychip" in (label.get_attribute("aria-label") or "")
-    page.select_option("#evidence", "modelled on toychip")
-    assert "of 14 kernels, modelled on toychip" in (label.get_attribute("aria-label") or "")
-    assert page.locator(".tag").all_inner_texts() == ["modelled on toychip"] * 3
+    page.select_option("#evidence", "estimated on toychip")
+    assert "of 14 kernels, estimated on toychip" in (label.get_attribute("aria-label") or "")
+    assert page.locator(".tag").all_inner_texts() == ["estimated on toychip"] * 3
     assert "measured" not in page.locator(".charts .chart").first.inner_text()
 
 

@@ -95,7 +95,7 @@ export function noCompiler(alone, settings, operation) {
     await desk.shot("21-no-compiler");
     await desk.command("EvoKernel: Open Dashboard");
     const { text } = await desk.pageWith(/Jobs in the queue/);
-    for (const words of ["cannot judge now", "no C++17 compiler"]) check(text.includes(words), `The dashboard does not say “${words}”.`);
+    for (const words of ["cannot verify now", "no C++17 compiler"]) check(text.includes(words), `The dashboard does not say “${words}”.`);
     await desk.shot("22-no-compiler-dashboard");
     step(`no compiler: ${said}`);
   });

@@ -93,7 +93,7 @@ async function observe(desk) {
 async function hints(desk) {
   await desk.open(FILE);
   const words = await desk.hint(DISTANCE, /⚡.*µs/);
-  check(/modelled|measured/.test(words), `The hint does not say where its figures come from: ${words}`);
+  check(/estimated|measured/.test(words), `The hint does not say where its figures come from: ${words}`);
   await desk.shot("03-hints");
   step(`hint: ${words}`);
 }
@@ -114,7 +114,7 @@ async function generate(desk, text, picture) {
 async function ready(desk) {
   step(`message: ${await generate(desk, DISTANCE, "04-lightbulb")}`);
   const hint = await desk.hint(DISTANCE, /⚡.*ready/);
-  check(/µs (modelled|measured) \(was [\d.,]+\)$/.test(hint), `The hint is cut: ${hint}`);
+  check(/µs (estimated|measured) \(was [\d.,]+\)$/.test(hint), `The hint is cut: ${hint}`);
   await desk.lens(/ready.*review/).waitFor();
   await desk.status("kernel ready");
   await desk.shot("05-ready");
@@ -124,7 +124,7 @@ async function review(desk) {
   await desk.press(READY, "Review");
   await desk.modified("from evokernel_kernels import");
   const { text } = await desk.pageWith(/Why it is faster/);
-  for (const words of ["Op by op now", "Bound", "The kernel runs where", "What was verified", "float32 4096×1024", "modelled", "op_kernel.cpp (new)"]) {
+  for (const words of ["Eager", "Roofline limit", "Guards", "What was verified", "float32 4096×1024", "estimated", "op_kernel.cpp (new)"]) {
     check(text.includes(words), `The evidence does not say “${words}”.`);
   }
   for (const label of ["Accept Kernel", "Reject Kernel", "Snooze Kernel"]) await desk.titleButton(label).waitFor();
@@ -197,8 +197,8 @@ async function notice(desk) {
   step(`offered: ${await desk.said(FASTER, 1200)}`);
   await desk.shot("10-notice");
   await desk.press(FASTER, "Review");
-  const { text: evidence } = await desk.pageWith(/Installed kernel/);
-  check(evidence.includes("Your Python file stays as it is."), "The evidence does not say that the file stays.");
+  const { text: evidence } = await desk.pageWith(/Accepted kernel/);
+  check(evidence.includes("Your Python file is unchanged."), "The evidence does not say that the file stays.");
   await desk.shot("11-faster");
   await desk.titleButton("Accept Kernel").click();
   const after = await desk.until("package of the faster kernel", () => {
@@ -222,7 +222,7 @@ async function variants(desk, name) {
   const all = (await rows.allTextContents()).map(plain);
   check(all.length >= 2, `Two kernels were verified, and ${all.length} are listed.`);
   check(all.some((row) => row.includes("installed")), `No variant is marked as installed: ${all.join(" | ")}`);
-  check(all.every((row) => /µs (modelled|measured)/.test(row)), "A variant has no latency with its source.");
+  check(all.every((row) => /µs (estimated|measured)/.test(row)), "A variant has no latency with its source.");
   await desk.shot("12-variants");
   await rows.nth(1).click();
   await desk.diffEditor().waitFor();
@@ -234,7 +234,7 @@ async function variants(desk, name) {
 async function tree(desk) {
   await desk.command("EvoKernel: Focus on Kernels View");
   await desk.page.locator(".sidebar .monaco-list-row", { hasText: "Kernels" }).first().waitFor();
-  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "µs modelled" }).first().waitFor();
+  await desk.page.locator(".sidebar .monaco-list-row", { hasText: "µs estimated" }).first().waitFor();
   await desk.shot("14-view");
   await desk.command("View: Toggle Primary Side Bar Visibility");
   step("the view lists what is installed");
@@ -246,7 +246,7 @@ async function dashboard(desk, name) {
   const { frame } = await desk.pageWith(/Jobs in the queue/);
   await frame.getByText("Older jobs").click();
   const text = await frame.locator("body").innerText();
-  for (const words of ["Verifier", "this machine", "Generate", "Refine", "training_loss.py", name, "µs modelled"]) {
+  for (const words of ["Verifier", "this machine", "Generate", "Refine", "training_loss.py", name, "µs estimated"]) {
     check(text.includes(words), `The dashboard does not say “${words}”.`);
   }
   await desk.shot("15-dashboard");
@@ -288,7 +288,7 @@ async function light(desk, name) {
   await desk.page.locator(".monaco-workbench.vs").waitFor();
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Review Kernel");
-  const { frame } = await desk.pageWith(/This kernel is installed/);
+  const { frame } = await desk.pageWith(/This kernel is accepted/);
   const color = await frame.evaluate(() => getComputedStyle(document.body).color);
   check(color !== "rgb(204, 204, 204)", `The evidence is not light in a light theme: ${color}`);
   await desk.shot("17-light");

@@ -41,7 +41,7 @@ BROKEN = "echo 'ImportError: GLIBC_2.32 not found' >&2; exit 1"
 
 
 CLOCKS = "driver 580.95.05, SM clock 345 of 1980 MHz, 76.52 W; CUDA 13.0 in torch"
-INTERPRETED = "interpreter verifies kernels, and their latencies are modelled"
+INTERPRETED = "interpreter verifies kernels, and their latencies are estimated"
 SEES, BLIND = "echo 13.0 1", "echo none 0"
 FAILED = "echo 'NVIDIA-SMI has failed'; exit 9"
 ROWS = [

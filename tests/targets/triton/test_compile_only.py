@@ -42,7 +42,7 @@ def test_what_triton_refuses_fails_with_its_words() -> None:
 
 @pytest.mark.parametrize("backend", ["twin", "cann"])
 def test_a_backend_of_another_target_is_named(backend: str) -> None:
-    words = f"backend {backend} does not judge kernels in Triton; choose one of: interpreter, compile, cuda"
+    words = f"backend {backend} does not verify kernels in Triton; choose one of: interpreter, compile, cuda"
     with pytest.raises(UsageError, match=words):
         open_verifier(TRITON, NOBODY, backend)
 

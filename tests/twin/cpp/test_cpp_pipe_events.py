@@ -24,7 +24,7 @@ CASES = [  # what the kernel does, what the hazard says or ""
     (f"{{ {PIPE} }} {BOTH.format(0, 0)}", ""),
     (f"{PIPE} {ALLOC} {BOTH.format('id', 'id')} pipe.ReleaseEventID<HardEvent::M_MTE1>(id);", ""),
     (f"{PIPE} {FETCH} {BOTH.format('id', 'id')}", ""),
-    (f"{PIPE} {WAIT.format(0)}", "waits in the end for M_MTE1 with event id 0"),
+    (f"{PIPE} {WAIT.format(0)}", "finally waits for M_MTE1 with event id 0"),
     (f"{PIPE} {WAIT.format(0)} {SET.format(0)}", ""),
     (f"{SET.format(0)} {PIPE} {WAIT.format(0)}", "sets M_MTE1 with event id 0 on a cube core"),
     (f"{PIPE} SetFlag<HardEvent::MTE1_MTE2>(0); WaitFlag<HardEvent::MTE1_MTE2>(0);", ""),

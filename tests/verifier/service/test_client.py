@@ -72,7 +72,7 @@ def test_a_wrong_token_is_said_at_once(server: Any, make_kernel: Kernel) -> None
 
 
 def test_what_the_service_cannot_judge_is_an_error_not_a_verdict(server: Any, make_kernel: Kernel) -> None:
-    with pytest.raises(VerifierError, match="could not judge: The reference cannot run here"):
+    with pytest.raises(VerifierError, match="could not verify: The reference cannot run here"):
         remote(server.url).verify(*make_kernel(script="raise"))
 
 
@@ -253,7 +253,7 @@ OTHER_KERNEL = {"task_id": "x", "source_id": "y", "verifier": "v", "gates": []}
         ([OK_STATUS, (422, b'{"error": "No such dtype."}')], VerifierError, "No such dtype."),
         ([OK_STATUS, done(verdict={"gates": 1})], VerifierError, "cannot read"),
         ([OK_STATUS, done(verdict=OTHER_KERNEL)], VerifierError, "another kernel"),
-        ([OK_STATUS, done(error="Gone wrong.")], VerifierError, "could not judge: Gone wrong."),
+        ([OK_STATUS, done(error="Gone wrong.")], VerifierError, "could not verify: Gone wrong."),
         ([OK_STATUS, done(state="exploded")], VerifierError, "does not answer like a verifier"),
     ],
 )
@@ -332,7 +332,7 @@ def test_why_a_service_could_not_judge_is_told_in_chinese(
     url = f"http://127.0.0.1:{strange.server_port}"
     with pytest.raises(VerifierError, match="could not judge") as raised:
         remote(url).verify(*make_kernel())
-    assert str(raised.value) == f"The verifier at {url} could not judge: {fields['error']}"
+    assert str(raised.value) == f"The verifier at {url} could not verify: {fields['error']}"
     assert in_chinese(raised.value.sentence) == f"位于 {url} 的校验器无法判定：{why}"
 
 

@@ -102,5 +102,5 @@ def test_a_service_of_before_judges_kernels_of_ascendc(earlier: Any, make_kernel
     verifier = RemoteVerifier(f"http://127.0.0.1:{earlier.server_port}", "token", patience=0.5)
     assert verifier.verify(task, source).source_id == source.source_id
     python = KernelSource("triton", {"kernel.py": "x"}, source.strategy)
-    with pytest.raises(VerifierError, match="judges no kernels for triton; update it, or name another"):
+    with pytest.raises(VerifierError, match="takes no kernels for triton; update it, or name another"):
         verifier.verify(task, python)

@@ -215,8 +215,8 @@ def _note_answers(reads: Reads, calls: ProcessCalls, classes: Mapping[type, str]
         if kind is None or value is None:
             reads.refuse(
                 Sentence(
-                    "It asks the class {name} whether it knows an object, which a call cannot ask again: ask "
-                    "for a class of your own that is no abstract one.",
+                    "It asks the abstract class {name} whether it knows an object, which a call "
+                    "cannot ask again: use a concrete class.",
                     name=asked.kind.__qualname__,
                 )
             )

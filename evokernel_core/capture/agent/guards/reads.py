@@ -168,7 +168,7 @@ class Reads:
         reached."""
         for text in (*self._held.changed(), *shared.changed()):
             self._refuse(
-                Sentence("The call sets {expression} anew, which a kernel cannot do.", expression=text)
+                Sentence("The call rebinds {expression}, which a kernel cannot do.", expression=text)
             )
 
     def of_process(self, name: str) -> None:

@@ -31,8 +31,8 @@ INPUTS, INIT = "get_inputs", "get_init_inputs"
 GROUPS = ("get_input_groups", "get_inputs_dyn_list")
 SUPPLIERS = frozenset({INPUTS, *GROUPS, INIT})
 NOTHING = Sentence(
-    "Nothing says the input shapes: run a program that uses the file once as "
-    "'evokernel observe -- COMMAND', or add get_inputs()."
+    "The input shapes are unknown: run a program that uses the file as 'evokernel observe -- "
+    "COMMAND', or add get_inputs()."
 )
 _SEED = 0
 

@@ -66,9 +66,8 @@ def _words(name: str, error: BaseException) -> Sentence:
             error=describe(error),
         )
     return Sentence(
-        "What was observed of {name} cannot be repeated ({error}): run evokernel observe again "
-        "where the file has changed, and add get_inputs() where the program changes what the "
-        "file imports.",
+        "What was observed of {name} cannot be repeated ({error}). Run evokernel observe again if "
+        "the file has changed; add get_inputs() if the program changes what the file imports.",
         name=name,
         error=describe(error),
     )

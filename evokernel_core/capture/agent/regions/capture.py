@@ -653,8 +653,8 @@ def _check_outputs(graph: dict[str, Any], plan: RegionPlan) -> None:
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
     if not plan.value.is_contiguous():
         raise Unsupported(
-            "Its result lies in memory in the order of a transposed tensor, and that of a kernel would be "
-            "contiguous: call contiguous() on that tensor before."
+            "Its result has the strides of a transposed tensor, and a kernel's would be contiguous: "
+            "call contiguous() on that tensor before."
         )
 
 

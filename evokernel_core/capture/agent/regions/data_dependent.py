@@ -34,16 +34,16 @@ def values_missing(error: BaseException, line: int) -> Sentence:
     text = f"{type(error).__name__}: {error}"
     if any(sign in text for sign in _MEMORY):
         return Sentence(
-            "Line {line} takes the memory of a tensor, as copying or saving it does, which it does not have "
-            "before it runs: do that outside of the call.",
+            "Line {line} reads the storage of a tensor, as copying or saving does, which a traced "
+            "tensor lacks: do that outside of the call.",
             line=line,
         )
     if not any(sign in text for sign in _VALUES):
         return Sentence()
     if _passed_through(error, "batchnorm.py"):
         return Sentence(
-            "Line {line} is a batch normalisation in training that averages over all calls "
-            "(momentum=None), by a count that is not known before it runs: give it a momentum.",
+            "Line {line} is a batch normalisation in training with momentum=None, whose count of "
+            "calls is not known before it runs: give it a momentum.",
             line=line,
         )
     return size_unknown(error, line) or Sentence(

@@ -67,8 +67,8 @@ def _fields(value: Any) -> Opened:
     same = before.keys() == after.keys() and all(_alike(before[name], after[name]) for name in before)
     if not same or (isinstance(value, dict) and list(value) != list(again)):
         raise Refused(
-            "The result is a {name} that its class does not make from its fields alone: return "
-            "tensors, or set all of its fields when it is made.",
+            "The result is a {name}, which its class does not make from its fields alone: return "
+            "tensors, or pass all fields to its constructor.",
             name=kind.__name__,
         )
     return Opened(kind, {name: opened(value) for name, value in wanted.items()})

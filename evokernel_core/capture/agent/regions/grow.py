@@ -288,8 +288,8 @@ def _obstacle_reason(fusibility: Fusibility, obstacles: list[OpCall], line: int)
         return Sentence("Line {line} draws random numbers, which a kernel cannot repeat.", line=line)
     if call.mutates:
         return Sentence(
-            "Line {line} writes in place ({op}), which a kernel of that line alone cannot: use the "
-            "form that gives a new tensor, or a kernel of the whole function.",
+            "Line {line} writes in place ({op}), which a kernel of one line cannot: use the "
+            "out-of-place form, or a kernel of the whole function.",
             line=line,
             op=call.name,
         )

@@ -248,7 +248,7 @@ def _refuse_settings(call: EntryCall) -> None:
     for change in call.changes:
         if not isinstance(change.value, torch.Tensor):
             raise Refused(
-                "The call sets {expression} anew, which a kernel cannot do.", expression=change.expression
+                "The call rebinds {expression}, which a kernel cannot do.", expression=change.expression
             )
 
 

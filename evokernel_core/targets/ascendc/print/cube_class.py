@@ -296,7 +296,7 @@ def _every(memory: Memory, verb: str) -> list[str]:
 
 
 _REACH = """\
-// Waits until a chunk is there, and gives those in front of it back.
+// Waits until a chunk is there, and gives those before it back.
 __aicore__ inline void ReachChunk(uint64_t chunk)
 {
     for (; reachedChunks <= chunk; ++reachedChunks) {

@@ -60,7 +60,7 @@ class JudgeProcess:
                 self._hello = self._read(START_SECONDS)
             except JudgeLost as error:
                 raise VerifierUnavailable(
-                    "The process that judges on the GPU did not start: {said}",
+                    "The process that verifies on the GPU did not start: {said}",
                     said=error.said or "it said nothing",
                 ) from error
         if "ready" not in self._hello:
@@ -187,5 +187,5 @@ class JudgePool:
 def required(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """An answer of a request that no candidate can fail. Raises VerifierError."""
     if "error" in answer:
-        raise VerifierError("The GPU's judge failed: {said}", said=answer["error"])
+        raise VerifierError("Verification on the GPU failed: {said}", said=answer["error"])
     return answer

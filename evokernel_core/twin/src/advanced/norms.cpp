@@ -101,7 +101,7 @@ void Check(Advanced *check, const NormCall &call)
     CheckVector(check, call.in_mean, call.a, false, "inputMean");
     CheckVector(check, call.in_variance, call.a, false, "inputVariance");
     CheckVector(check, call.mean, call.a, true, "outputMean");
-    CheckVector(check, call.spread, call.a, true, Word("the output of the spread"));
+    CheckVector(check, call.spread, call.a, true, Word("the output of the broadcast"));
     check->Out(call.dst, elements, "dst");
     if (!call.in_place) {
         check->Apart(call.dst, elements, "dst", call.src, elements, "src");

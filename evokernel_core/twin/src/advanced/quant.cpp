@@ -183,8 +183,8 @@ void AntiQuantise(const AntiQuantCall &call, At at)
         const bool fits = call.transposed ? height == rows && width != 0 && columns % width == 0
                                           : width == columns && height != 0 && rows % height == 0;
         if (!fits) {
-            check.Fail("param-limit", "cannot spread a scale of [%llu, %llu] over a src of [%llu, %llu]; give its "
-                       "shape in shapeInfo.", static_cast<unsigned long long>(height),
+            check.Fail("param-limit", "cannot broadcast a scale of [%llu, %llu] over a src of [%llu, %llu]; "
+                                      "give its shape in shapeInfo.", static_cast<unsigned long long>(height),
                        static_cast<unsigned long long>(width), static_cast<unsigned long long>(rows),
                        static_cast<unsigned long long>(columns));
             return;

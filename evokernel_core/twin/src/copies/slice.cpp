@@ -43,8 +43,8 @@ bool CheckDim(const Slice &slice, uint32_t dim, uint32_t width, const char *side
     const bool whole = ordered && piece != 0 && (slice.end - slice.start + 1 + slice.gap) % (slice.gap + piece) == 0;
     if (!whole || (dim > 0 && slice.piece != 1)) {
         ReportError("param-limit", at,
-                    "DataCopy of slices: dimension %u of the %s runs from %u to %u with gaps of %u and pieces of %u, "
-                    "which is no whole number of pieces inside %u.",
+                    "DataCopy of slices: dimension %u of the %s spans %u to %u with gaps of %u and segments "
+                    "of %u, not integral inside %u.",
                     dim, side, slice.start, slice.end, slice.gap, piece, slice.size);
         return false;
     }

@@ -100,7 +100,8 @@ bool CheckConversion(const FixpipeCall &call, DType from, DType to, bool l1, At 
     if (SupportsQuant(call.quant, from, to) && !(l1 && call.quant == QuantMode_t::NoQuant) && !split) {
         return true;
     }
-    ReportError("dtype-unsupported", at, "%s does not turn %s into %s in %s with this quantPre%s on this chip.",
+    ReportError("dtype-unsupported", at, "%s does not convert %s into %s in %s with this quantPre%s on this "
+                                         "chip.",
                 call.name, DTypeName(from), DTypeName(to), l1 ? "L1" : Word("global memory"),
                 split ? Word(" and a channel split") : "");
     return false;

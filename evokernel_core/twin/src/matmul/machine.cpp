@@ -45,8 +45,8 @@ bool FitsL1(const Job &job, uint32_t bytes)
         return true;
     }
     ReportError("l1-capacity", job.at,
-                "The Matmul object needs %u bytes of L1 for depthA1 = %d and depthB1 = %d base blocks, but %d are free; "
-                "lower depthA1, depthB1 or the base block.",
+                "The Matmul object needs %u bytes of L1 for depthA1 = %d and depthB1 = %d, but only %d are "
+                "free; lower these.",
                 bytes, job.tiling.depthA1, job.tiling.depthB1,
                 static_cast<int>(job.l1_end) - static_cast<int>(job.l1_begin));
     return false;

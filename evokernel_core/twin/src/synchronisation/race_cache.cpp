@@ -52,8 +52,8 @@ void ReportStale(const CoreState &core, const Stores &stores, uint64_t start, ui
 void ReportLine(const CoreState &core, const Stores &stores, uint64_t start, uint64_t end)
 {
     ReportError("cache-line-race", Here(core),
-                "%s on %s writes %s, in a 64-byte line that SetValue of %s changes on %s; a data cache writes whole "
-                "lines back, so one of the two is lost. Give each core its own lines.",
+                "%s on %s writes %s, in a 64-byte line that SetValue of %s changes on %s. A data cache writes "
+                "whole lines back, so one of the two is lost. Give each core its own lines.",
                 Api(core), NameOf(core.id).c_str(), GlobalBytes(start, end).c_str(),
                 PlaceOf(core, stores.last.site).c_str(), NameOf(stores.last.core).c_str());
 }

@@ -76,8 +76,8 @@ void ReportInserted(const CoreState &core, const Access &earlier, const Wording 
 {
     const Site &now = Of(core.current.site);
     ReportWarning("missing-sync", now.at,
-                  "%s reads %s, which %s of %s writes; PipeBarrier<PIPE_V> does not hold up the scalar unit, so this relies "
-                  "on a barrier that the compiler inserts (--cce-auto-sync); put SetFlag/WaitFlag V_S between the two.",
+                  "%s reads %s, which %s of %s writes. PipeBarrier<PIPE_V> does not hold up the scalar unit, "
+                  "so this relies on --cce-auto-sync. Put SetFlag/WaitFlag V_S between the two.",
                   now.api, bytes.c_str(), Of(earlier.site).api, PlaceOf(core, earlier.site).c_str());
 }
 
@@ -87,8 +87,8 @@ void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const
     const Site &now = Of(core.current.site);
     (weight == Weight::Wrong ? ReportError : ReportWarning)(
         "cross-core-race", now.at,
-        "%s on %s %s %s, which are %s by %s of %s on %s, and nothing orders the two%s; put SyncAll or a flag "
-        "between the cores there, or give each core its own bytes.",
+        "%s on %s %s %s, which are %s by %s of %s on %s, and nothing orders the two%s. Put SyncAll or a flag "
+        "between, or give each core its own bytes.",
         now.api, NameOf(core.id).c_str(), Verb(clash), bytes.c_str(), Participle(clash), Of(earlier.site).api,
         PlaceOf(core, earlier.site).c_str(), NameOf(earlier.core).c_str(), Remark(weight));
 }

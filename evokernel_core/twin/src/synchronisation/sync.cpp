@@ -105,8 +105,8 @@ void SetFlag(AscendC::HardEvent event, int64_t id, At at)
     FlagState &flags = core.flags[static_cast<int>(event)];
     if (flags.by_pipe[id]) {
         ReportError("event-misuse", at,
-                    "SetFlag %s_%s with event id %lld, which the TPipe of a cube core has set; call Destroy() before, "
-                    "use no TPipe there, or take an id from AllocEventID.",
+                    "SetFlag %s_%s with event id %lld, which the TPipe of a cube core has set. Call Destroy() "
+                    "before, use no TPipe there, or take an id from AllocEventID.",
                     PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
     } else if (flags.set[id]) {
         ReportError("event-misuse", at, "SetFlag %s_%s with event id %lld twice without a WaitFlag between.",
@@ -178,8 +178,8 @@ void AwaitPipeFlags()
             Lower(core, kPipeEvent, id);
         } else {
             ReportError("event-misuse", core.pipe_at,
-                        "The TPipe of a cube core waits in the end for M_MTE1 with event id %d, which the kernel has "
-                        "waited for and not set again.",
+                        "The TPipe of a cube core finally waits for M_MTE1 with event id %d, which the kernel "
+                        "has waited for and not set again.",
                         id);
         }
     }

@@ -108,7 +108,7 @@ def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, phases: int, 
 def _require_source(epilogue: Epilogue) -> None:
     sources = [operand for operand in epilogue.plan.inputs if operand.source == epilogue.source]
     if len(sources) != 1 or sources[0].domain is not Domain.FULL:
-        raise PlanError("What follows the convolution does not take its result as it is.")
+        raise PlanError("What follows the convolution does not take its result unchanged.")
     of_steps = (operand for operand in epilogue.plan.inputs if operand.mid and not operand.inner)
     if epilogue.plan.family == "columnwise" and any(item.dtype != "float32" for item in of_steps):
         raise PlanError("Numbers of channels are taken in float32 behind a convolution.")

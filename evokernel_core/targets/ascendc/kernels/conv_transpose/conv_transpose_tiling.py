@@ -192,7 +192,7 @@ class _Tiling(TileCursor):
         self.add("turnRows", Choice(joined, ">", Int(0), joined * turn_h, Int(1)), note)
         note = "pixels of one phase among them"
         own = self.add("turnPixels", Choice(joined, ">", Int(0), pixels(joined), part), note)
-        note = "outputs from channel to channel when they are turned"
+        note = "outputs from channel to channel when transposed"
         self.add("turnOutputs", Choice(joined, ">", Int(0), outputs(joined), own * turn_w), note)
         plane = self["planePixels"]
         note = "elements of one phase's results in a tile"

@@ -81,7 +81,7 @@ class _Ring:
 def build(problem: Convolution, schedule: RowsSchedule, behind: Taker | None = None) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
-    note = "The cube core: products, handed over to the vector cores result by result."
+    note = "The cube core: products, passed to the vector cores result by result."
     k = Builder(note if is_handed else "Convolutions whose rows stay in L1 for all rows of the kernel.")
     design, ring = _design(k, problem, schedule, is_handed=is_handed)
 

@@ -58,7 +58,7 @@ def build(
 ) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
-    note = "The cube core: products, handed over to the vector cores result by result."
+    note = "The cube core: products, passed to the vector cores result by result."
     k = Builder(note if is_handed else "Convolutions as products of weights and shifted pixels.")
     design = _design(k, problem, schedule, chip, is_handed=is_handed)
 

@@ -423,10 +423,12 @@ def _fitted(planned: Plan, schedule: Schedule, chip: Chip) -> Schedule:
 
 _FORM_NOTES = {
     Form.FLAT: Sentence("Equal runs of elements for every core."),
-    Form.PACKED: Sentence("Several whole rows a tile; values of a row are vectors, spread over the columns."),
+    Form.PACKED: Sentence(
+        "Several whole rows a tile; values of a row are vectors, broadcast over the columns."
+    ),
     Form.RESIDENT: Sentence("One whole row a tile, loaded once; values of a row are scalars."),
     Form.LANES: Sentence("Lanes cut into equal runs over all cores; steps one after another."),
-    Form.PIECES: Sentence("Rows in pieces that lie apart: tiles of a piece, lane-wise partial results."),
+    Form.PIECES: Sentence("Rows in strided segments: tiles of a segment, lane-wise partial results."),
     Form.STEPS: Sentence("Some lanes of many steps a tile, folded together when all steps have passed."),
     Form.SHARED: Sentence("Cores share rows, as many at a time as L2 keeps; partial results meet in memory."),
     Form.SEGMENTS: Sentence("Rows cut into equal segments over all cores."),

@@ -42,7 +42,7 @@ from evokernel_core.targets.ascendc.kernels.fused.single import resources
 from evokernel_core.targets.ascendc.kernels.text import ONE_BYTE, REDUCTION_NAMES, STAGES
 from evokernel_core.targets.ascendc.lowering.program import Instruction
 
-_NOTE = "Several whole rows a tile; values of a row are vectors, spread over the columns."
+_NOTE = "Several whole rows a tile; values of a row are vectors, broadcast over the columns."
 _KEYS = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 _FLOAT_BYTES = 4
 

@@ -20,7 +20,7 @@ from evokernel_core.targets.ascendc.kernels.layout.transpose import TransposeSch
 from evokernel_core.targets.ascendc.kernels.stage import KernelStage
 
 LayoutSchedule = CopySchedule | TransposeSchedule
-_PARTS = Sentence("The result consists of parts, which are copied and not turned.")
+_PARTS = Sentence("The result consists of parts, which are copied and not transposed.")
 
 
 def _schedule_of(strategy: Strategy) -> LayoutSchedule:

@@ -44,7 +44,7 @@ Taker = Callable[[MatmulDesign, Walk], Kernel]
 def build(problem: Product, schedule: MatmulSchedule, behind: Taker | None = None) -> KernelStage:
     """The kernel of a legal schedule; ``behind``: what vector cores do to its results."""
     is_handed = behind is not None
-    note = "The cube core: products, handed over to the vector cores result by result."
+    note = "The cube core: products, passed to the vector cores result by result."
     k = Builder(note if is_handed else "Products of matrices.")
     design = design_of(k, problem, schedule, is_handed=is_handed)
     with k.cores("index", design.tiling.tiles) as index:
@@ -198,7 +198,7 @@ def _lower(design: MatmulDesign, tile: MatmulTile, part: ResultPart, triangle: T
 
 def _store_fronts(design: MatmulDesign, tile: MatmulTile, part: ResultPart, triangle: Triangle) -> None:
     k, (across, down) = design.k, _edge(triangle)
-    note = "Of each row what lies in front of the edge, over what was stored before."
+    note = "Of each row what lies before the edge, over what was stored before."
     with k.section("StoreFronts", note):
         k.fence()
         with k.loop("line", tile.rows) as line:

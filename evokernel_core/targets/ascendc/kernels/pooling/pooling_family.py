@@ -52,12 +52,12 @@ def schedule_of(strategy: Strategy) -> AnySchedule:
 def _notes(window: Window, schedule: AnySchedule) -> Iterator[str]:
     if isinstance(schedule, PlaneSchedule):
         yield Sentence("Tiles of {count} elements of the result of sixteen planes.")
-        yield Sentence("Sixteen planes at a time are turned, so that neighbours lie blocks apart.")
+        yield Sentence("Sixteen planes at a time are transposed, so that neighbours lie blocks apart.")
         return
     yield Sentence("Tiles of {rows} rows and {columns} columns of the result.")
     yield Sentence("Rows of a window are combined as they lie in memory.")
     if window.is_across:
-        yield Sentence("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
+        yield Sentence("Sixteen rows at a time are transposed, so that columns of a window lie blocks apart.")
 
 
 def _cell(window: Window, schedule: AnySchedule) -> Descriptor:

@@ -58,7 +58,7 @@ class LibraryFamily:
         _call(task, node)
         library = library_us(task, node, gpu)
         if any(_estimate_us(family, task, gpu) <= library for family in _OURS.get(node.op, ())):
-            raise PlanError("A kernel of ours is estimated to be as fast as the library.")
+            raise PlanError("A generated kernel is estimated to be as fast as the library.")
 
     def initial(self, task: KernelTask, gpu: Gpu) -> Strategy:
         op = _node(task).op
@@ -109,7 +109,7 @@ def _call(task: KernelTask, node: Node) -> LibraryCall:
     arguments = tuple(_argument(task, arg) for arg in node.args)
     shape = tuple(expression(extent(dim)) for dim in node.outputs[0].shape)
     if node.kwargs:
-        raise PlanError("The operation has settings by name, which no library call takes.")
+        raise PlanError("The operation has keyword settings, which no library call takes.")
     return LibraryCall(node.op, arguments, output, shape)
 
 
