@@ -279,8 +279,13 @@ class AppliedAnswer(BaseModel):
 Kind = Literal["api_card", "exemplar", "trace", "success", "failure", "practice", "sequence", "rule"]
 
 
-MOST_REASON = 90
-"""Characters of a reason in a plan."""
+_REASONS, _LEAST_REASON = 1_800, 90
+"""Characters of all reasons in a plan, and of one at the least."""
+
+
+def longest_reason(rows: int) -> int:
+    """Characters of a reason in a plan of so many rows."""
+    return max(_LEAST_REASON, _REASONS // max(rows, 1))
 
 
 def region_answer(offer: Offer) -> RegionAnswer:
@@ -313,12 +318,13 @@ def region_answer(offer: Offer) -> RegionAnswer:
     return known.model_copy(update=figures)
 
 
-def planned_answer(offer: Offer) -> RegionAnswer:
-    """A region in a plan, which is read whole: of one without a kernel only where it is, and why."""
+def planned_answer(offer: Offer, longest: int) -> RegionAnswer:
+    """A region in a plan, which is read whole: of one without a kernel only where it is, and why, in so many
+    characters."""
     answer = region_answer(offer)
     if offer.region.task is not None or offer.estimate is not None:
         return answer
-    cut = answer.reason if len(answer.reason) <= MOST_REASON else f"{answer.reason[: MOST_REASON - 1]}…"
+    cut = answer.reason if len(answer.reason) <= longest else f"{answer.reason[: longest - 1]}…"
     status = "" if offer.region.status is RegionStatus.UNSUPPORTED else answer.status
     return RegionAnswer(symbol=answer.symbol, lines=answer.lines, status=status, reason=cut)
 

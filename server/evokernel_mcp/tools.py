@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,6 +32,7 @@ from evokernel_mcp.answers import (
     TimelineAnswer,
     VerdictAnswer,
     VerdictsAnswer,
+    longest_reason,
     part_of,
     planned_answer,
     timeline_answer,
@@ -69,7 +71,8 @@ async def plan(
         return await _parsed(path, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
         result = await state_of(ctx).plan(path, access, symbol, programs=programs)
-    shown, more = part_of(result.offers, planned_answer, offset, limit)
+    longest = longest_reason(len(result.offers[offset : offset + limit]))
+    shown, more = part_of(result.offers, partial(planned_answer, longest=longest), offset, limit)
     return PlanAnswer(
         file=str(path),
         trusted=True,

@@ -89,7 +89,7 @@ def test_a_plan_is_read_at_a_glance(offers: list[Offer], most: int) -> None:
     """Bytes, with every number that a candidate has."""
     plan = slim(
         answers.PlanAnswer, file="/home/user/project/model.py", trusted=True, total=len(offers),
-        regions=[answers.planned_answer(offer) for offer in offers],
+        regions=[answers.planned_answer(offer, answers.longest_reason(len(offers))) for offer in offers],
         interpreter='"/home/user/project/.venv/bin/python [.venv in /home/user/project]"', chip="ascend910b1",
     )  # fmt: skip
     assert len(json.dumps(plan, separators=(",", ":"), ensure_ascii=False).encode()) <= most
