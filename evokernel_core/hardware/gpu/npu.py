@@ -10,11 +10,19 @@ from __future__ import annotations
 from functools import cache
 from types import MappingProxyType
 
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Baseline
+from evokernel_core.hardware.ascend.baseline import eager_baseline
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.hardware.gpu.gpu import Gpu
 
 _LANES = 64
 """Elements of float32 that an instruction takes in a cycle: a repeat of 256 bytes."""
+
+
+def npu_baseline(task: KernelTask, gpu: Gpu) -> Baseline:
+    """What torch_npu's own kernels take on the chip: the same whatever language ours are in."""
+    return eager_baseline(task, load_chip(gpu.name))
 
 
 @cache

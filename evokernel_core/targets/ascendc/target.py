@@ -20,10 +20,9 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Baseline, GateResult
-from evokernel_core.hardware.accuracy import eager_spread
 from evokernel_core.hardware.ascend import eager
+from evokernel_core.hardware.ascend.baseline import eager_baseline
 from evokernel_core.hardware.ascend.chip import Chip, chip_of, load_chip
-from evokernel_core.hardware.ascend.measured import measured_eager
 from evokernel_core.hardware.device import Device
 from evokernel_core.targets.ascendc import programs
 from evokernel_core.targets.ascendc.fusion import micro_batch_choice as chunking
@@ -178,12 +177,7 @@ class AscendC:
         return audit(task, source)
 
     def baseline(self, task: KernelTask, device: Device) -> Baseline:
-        row = measured_eager(task, chip_of(device))
-        if row is not None:
-            return Baseline(row.us, row.us, row.us, row.source)
-        us = eager.eager_us(task, chip_of(device))
-        low, high = eager_spread(task.op_category)
-        return Baseline(us, low * us, high * us)
+        return eager_baseline(task, chip_of(device))
 
     def reachable_us(self, task: KernelTask, device: Device) -> float:
         return eager.reachable_us(task, chip_of(device))

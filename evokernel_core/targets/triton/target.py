@@ -99,7 +99,12 @@ class Triton:
         return audit(task, source)
 
     def baseline(self, task: KernelTask, device: Device) -> Baseline:
-        us = eager.eager_us(task, gpu_of(device))
+        gpu = gpu_of(device)
+        if gpu.backend == "npu":
+            from evokernel_core.hardware.gpu.npu import npu_baseline
+
+            return npu_baseline(task, gpu)
+        us = eager.eager_us(task, gpu)
         low, high = _EAGER_SPREAD
         return Baseline(us, low * us, high * us)
 

@@ -83,6 +83,8 @@ def test_every_chip_is_a_device_of_both_targets(chip: str) -> None:
     assert gpu_of(author.device).backend == "npu" and gpu_of(author.device).live_bytes == 196_608
     planned = author.plan(softmax_task())
     assert 0 < author.device.launch_us < planned.estimate_us() < 100
+    same = author_for(chip).target.baseline(softmax_task(), author_for(chip).device)
+    assert author.target.baseline(softmax_task(), author.device) == same
 
 
 def test_names_are_as_long_as_the_runtime_takes() -> None:
