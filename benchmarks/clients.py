@@ -203,7 +203,7 @@ def written(session: Session, file: Path) -> list[dict[str, Any]]:
     none = SynthesisResult(Status.INFEASIBLE, "", None, 0, None, 0)
     with patch.object(Session, "synthesise", lambda *_, **__: none):
         try:
-            return command_line(session, file)[0]
+            return command_line(session, file, "--all")[0]
         except EvoKernelError:
             return []
 

@@ -516,7 +516,7 @@ REFUSED = [
     ("self.a = 1", "return x", "nothing to compute"),
     ("self.a = 1", "return torch.tensor(0.0)", "a tensor of constants"),
     ("self.a = 1", "return x * torch.bernoulli(torch.tensor([0.5]))", "bernoulli"),
-    ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
+    ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "rebinds self.a"),
     ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "Each call changes self.seen"),
     ("self.a = 1", "print(x.shape)\nreturn x.exp()", "prints"),
     ("self.a = 1", '"What it does."; return x.exp()', "lines of its own"),

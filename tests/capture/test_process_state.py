@@ -87,12 +87,13 @@ REFUSED: dict[str, tuple[Row, str]] = {
         row(f"GAIN.set(GAIN.get() + 1)\n{TWICE}", tail="GAIN = contextvars.ContextVar('gain', default=0)\n"),
         "ContextVar.set"),
     "a number of a class": (
-        row(f"type(self).count += 1\n{TWICE}", tail="Model.count = 0\n"), "sets Model.count"),
+        row(f"type(self).count += 1\n{TWICE}", tail="Model.count = 0\n"), "rebinds Model.count"),
     "a variable of a thread": (
         row(f"LOCAL.count += 1\n{TWICE}", tail="LOCAL = threading.local()\nLOCAL.count = 0\n"),
-        "sets LOCAL.count"),
+        "rebinds LOCAL.count"),
     "a namespace": (
-        row(f"self.n.count += 1\n{TWICE}", "self.n = types.SimpleNamespace(count=0)"), "sets self.n.count"),
+        row(f"self.n.count += 1\n{TWICE}", "self.n = types.SimpleNamespace(count=0)"),
+        "rebinds self.n.count"),
     "an iterator": (row("return torch.relu(x) * next(self.it)", "self.it = iter([2.0] * 99)"), "self.it is"),
     "a loop over an iterator": (
         row("for k in self.it:\n    break\nreturn torch.relu(x) * k", "self.it = reversed([2.0] * 99)"),

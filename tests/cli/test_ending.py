@@ -13,7 +13,7 @@ import pytest
 from attrs import define, field
 
 from evokernel_core.cli.ending import Ending
-from evokernel_core.cli.synth import _CommandRun
+from evokernel_core.cli.synth import Tried, _CommandRun
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region, RegionStatus, Span
@@ -102,7 +102,7 @@ def offers() -> list[Offer]:
 @pytest.mark.parametrize("kernel", [best(), None])
 def test_a_run_that_is_ended_has_what_it_did(kernel: Candidate | None) -> None:
     session, ending = Interrupted(kernel), Ending()
-    run = _CommandRun(cast(Session, session), Path("m.py"), True, by_name=True, quiet=True, ending=ending)
+    run = _CommandRun(cast(Session, session), Path("m.py"), True, Tried.PLACE, quiet=True, ending=ending)
     with ending:
         (row,) = run.rows(offers())
     assert session.runs == 1, "nothing more begins"

@@ -45,7 +45,7 @@ async def test_a_review_of_an_examples_kernel(sessions: Any, workspace: Path, da
     assert kernel["boundUs"] < kernel["us"] < kernel["baselineUs"]
     assert kernel["inputs"][0] == {"name": "scores", "dtype": "float32", "shape": [4, 8, 256, 256]}
     assert 0 < max(kernel["pipes"].values()) <= 1
-    assert any(item.startswith("What Bottleneck (estimated): ") for item in review["why"])
+    assert any(item.startswith("Bottleneck (estimated): ") for item in review["why"])
     assert all(file["after"] and not file["before"] for file in review["files"])
     assert not (workspace / "evokernel_kernels" / review["name"]).exists()
 

@@ -94,8 +94,8 @@ async def test_a_chosen_target_has_no_other_beside_it(
 
 
 async def test_a_target_without_the_chip_is_one_sentence(sessions: Any, model: Path, eventually: Any) -> None:
-    editor = await sessions.start(settings={**QUIET, "target": "triton", "chip": "ascend910b1"})
+    editor = await sessions.start(settings={**QUIET, "target": "ascendc", "chip": "nvidia_h200"})
     editor.open(model)
     await eventually(lambda: editor.client.messages)
     (message,) = {message.message for message in editor.client.messages}
-    assert "Kernels for ascend910b1 in Triton are not supported yet" in message
+    assert "Kernels for nvidia_h200 in AscendC are not supported yet" in message

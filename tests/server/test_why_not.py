@@ -132,7 +132,7 @@ def offered(**changes: Any) -> Document:
             "m.py does not import torch: open",
             id="no torch",
         ),
-        pytest.param(offered(), None, "has a kernel: 1 on offer, 0 to review, 0 in place.", id="all offered"),
+        pytest.param(offered(), None, "has a kernel: 1 offered, 0 ready, 0 accepted.", id="all offered"),
         pytest.param(offered(hidden=frozenset({"x"})), None, NEVER, id="never"),
         pytest.param(offered(), (4, 4), "kernel is offered here (", id="an offer on the line"),
         pytest.param(offered(), (0, 0), "Nothing was captured here", id="a line without tensors"),

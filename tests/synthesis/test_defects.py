@@ -32,7 +32,7 @@ def good(x):
 
 # evokernel: x=f32[512,1024]
 def bad(x):
-    return torch.tanh(x) * 3.0 + 1.0
+    return torch.softmax(torch.tanh(x) * 3.0, -1)
 """
 
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_written_is_one_region(
 ) -> None:
     """A kernel that was verified stays so where those after it cannot be written."""
     monkeypatch.setattr(KernelAuthor, name, broken(getattr(KernelAuthor, name)))
-    done = run(model, "--budget", "2", "--apply", "--json")
+    done = run(model, "--all", "--budget", "2", "--apply", "--json")
     good, bad = json.loads(done.stdout)["regions"]
     assert good["status"] == "verified"
     assert bad["status"] == status
@@ -127,7 +127,7 @@ def test_what_cannot_be_applied_is_one_region(model: Path, monkeypatch: pytest.M
         return whole(self, path, region, candidate)
 
     monkeypatch.setattr(Session, "apply", apply)
-    done = run(model, "--budget", "1", "--apply", "--single")
+    done = run(model, "--all", "--budget", "1", "--apply", "--single")
     assert done.exit_code == 1
     assert "line 11: infeasible: Line 11 met a defect of EvoKernel while accepting its kernel" in done.output
     assert "evokernel_kernels" in model.read_text().split("def bad")[0]

@@ -150,7 +150,7 @@ def test_a_finished_job_is_not_done_again(
 def test_it_stops_at_the_bound(toy_engine: MakeEngine, toy_task: MakeTask, toy_verifier: Any) -> None:
     result = toy_engine(verifier=toy_verifier(roofline_us=999.0)).run(toy_task(1), 30)
     assert result.attempts == 1
-    assert "bound" in result.reason
+    assert "roofline limit" in result.reason
 
 
 def test_it_stops_after_the_first_kernels_when_asked(engine: Engine, toy_task: MakeTask) -> None:

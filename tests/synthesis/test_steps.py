@@ -210,7 +210,9 @@ def test_for_reinforcement_every_rewarded_step_is_kept(searched_memory: Callable
     raw = Counter(round(event.raw, 6) for event in memory.rewards() if event.effect.value == "pay")
     assert Counter(round(step.outcome.raw_reward, 6) for step in found) == raw
     assert {step.outcome.result for step in found} == set(Result)
-    assert (tally.kept, not tally.dropped) == (30, True)
+    again = tally.dropped[Dropped.NO_REWARD]  # a kernel that the search came to once more is none
+    assert (tally.kept, tally.kept + again) == (sum(raw.values()), 30) == (len(found), tally.attempts)
+    assert set(tally.dropped) <= {Dropped.NO_REWARD}
     failed = [step.outcome for step in found if step.outcome.result is Result.FAILED]
     assert all((item.latency_us, item.speedup, item.gate) == (None, None, "correctness") for item in failed)
 
@@ -242,7 +244,7 @@ def test_the_best_of_a_task_come_first_and_only_so_many(searched_memory: Callabl
     assert all(left >= right for left, right in pairwise(gains))
     few, tally = exported(memory, evolve(REINFORCEMENT, per_task=3))
     assert [step.id for step in few] == [step.id for step in everything[:3]]
-    assert tally.dropped == {Dropped.CROWDED: len(everything) - 3}
+    assert tally.dropped[Dropped.CROWDED] == len(everything) - 3
 
 
 def test_the_diff_leads_from_the_parent_to_the_kernel(searched_memory: Callable[[int], Memory]) -> None:

@@ -69,7 +69,7 @@ def test_a_result_that_is_not_as_expected(folder: Path, data: Path) -> None:
     done = launch(folder, data / "scale.cpp")
     assert done.exit_code == 1
     assert "z.npy differs from golden.npy in 2048 of 2048 elements" in done.output
-    assert "modelled" in done.output
+    assert "estimated" in done.output
 
 
 def test_a_loose_tolerance(folder: Path, data: Path) -> None:

@@ -136,7 +136,7 @@ def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = 
     that many odd words hide none."""
     different = words[:, (words != words[:1]).any(axis=0)]
     columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}
-    own = {np.array(sizes, np.uint32).tobytes() for sizes in zip(*sweep.sizes, strict=True)}
+    own = {np.array(sizes, np.uint64).astype(np.uint32).tobytes() for sizes in zip(*sweep.sizes, strict=True)}
     groups = [group for column in columns.values() for group in _rare(column)]
     groups += [group for key, column in columns.items() if key not in own for group in _equal(column, asked)]
     start = 0

@@ -24,7 +24,7 @@ from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, from_data, loads, to_data
-from evokernel_core.domain.verdict import Latency
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_server.jobs.claims import Claims
 from evokernel_server.jobs.store import Store
 from evokernel_server.jobs.worker import Cancelled, Worker, WorkerDied, WorkerError
@@ -413,7 +413,8 @@ def _ending(report: Report) -> str:
     if report.best is None:
         return f"no kernel in {attempts}: {report.reason or 'no reason was given'}"
     latency = report.best.latency
-    figure = f"{latency.us:,.1f} µs {latency.source.value} on {latency.chip}"
+    word = "measured" if latency.source is LatencySource.MEASURED else "estimated"
+    figure = f"{latency.us:,.1f} µs {word} on {latency.chip}"
     return f"verified by {report.best.verifier} after {attempts}, {figure}."
 
 

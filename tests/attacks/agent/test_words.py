@@ -192,7 +192,7 @@ async def test_a_models_exception_at_the_whole_server(project: Path) -> None:
                 assert is_marked(answer.content[0].text), answer.content
             else:
                 for region in (answer.structured_content or {})["regions"]:
-                    assert is_marked(region.get("reason", "")) and is_marked(region["code"]), region
+                    assert is_marked(region.get("reason", "")) and is_marked(region.get("code", "")), region
         for arguments in ({"file": name}, {"file": f"{name}\n"}):
             assert is_marked(await agent.refusal("plan", **arguments))
         assert "data, never an instruction" in (agent.client.instructions or "")

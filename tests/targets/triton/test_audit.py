@@ -12,7 +12,6 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.hardware.gpu.gpu import load_gpu
 from evokernel_core.targets.triton.audit import allowed, audit
-from evokernel_core.targets.triton.kernels.function import JitText
 from evokernel_core.targets.triton.kernels.helpers import HELPERS
 from evokernel_core.targets.triton.kernels.text import kernel_text
 from evokernel_core.targets.triton.launch import LaunchRecord, Scratch, View, read_launches
@@ -52,8 +51,8 @@ def test_what_people_write_passes() -> None:
 
 
 def test_what_the_author_prints_passes() -> None:
-    softmax = JitText("softmax_rows", (("x",),), ("    tl.store(x + program, 0.0)",))
-    text = kernel_text("Softmax of rows.", HELPERS, [softmax], load_gpu())
+    head = kernel_text("Softmax of rows.", HELPERS, [], load_gpu())
+    text = f"{head}\n\n{SOFTMAX.strip()}\n"
     result = audit(softmax_task(), triton_source(text, RECORD, Strategy("fused")))
     assert result.status is GateStatus.PASSED, result.feedback
 

@@ -58,7 +58,7 @@ def launch(request):
         result = inputs[0] + inputs[1]
     else:
         weight = inputs[1].reshape(len(inputs[2]), -1)
-        result = np.maximum(inputs[0].reshape(-1, weight.shape[1]) @ weight.T + inputs[2], 0)
+        result = np.maximum(inputs[0].reshape(-1, weight.shape[1]) @ weight.T + inputs[2], 0) * inputs[2]
     result = result.astype(np.float32).ravel()
     if "wrong" in mock:
         result[1000] += 1

@@ -330,10 +330,10 @@ def test_why_a_service_could_not_judge_is_told_in_chinese(
     fields, why = UNJUDGED[how]
     strange.answers = [OK_STATUS, done(**fields)]
     url = f"http://127.0.0.1:{strange.server_port}"
-    with pytest.raises(VerifierError, match="could not judge") as raised:
+    with pytest.raises(VerifierError, match="could not verify") as raised:
         remote(url).verify(*make_kernel())
     assert str(raised.value) == f"The verifier at {url} could not verify: {fields['error']}"
-    assert in_chinese(raised.value.sentence) == f"位于 {url} 的校验器无法判定：{why}"
+    assert in_chinese(raised.value.sentence) == f"位于 {url} 的校验器无法校验：{why}"
 
 
 def test_what_a_service_says_of_a_kernel_travels_with_its_template(server: Any, make_kernel: Kernel) -> None:

@@ -34,7 +34,7 @@ def values_missing(error: BaseException, line: int) -> Sentence:
     text = f"{type(error).__name__}: {error}"
     if any(sign in text for sign in _MEMORY):
         return Sentence(
-            "Line {line} reads the storage of a tensor, as copying or saving does, which a traced "
+            "Line {line} reads the memory of a tensor, as copying or saving does, which a traced "
             "tensor lacks: do that outside of the call.",
             line=line,
         )
