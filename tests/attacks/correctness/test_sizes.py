@@ -127,7 +127,6 @@ def test_what_is_wrong_at_certain_sizes_fails_where_they_are_drawn(
 
 NAMED = [
     Cheat("a row of exactly one tile", "relu", _relu("total == tiling.tile"), NUMERIC),
-    Cheat("two tiles exactly", "relu", _relu("total == 2 * tiling.tile"), NUMERIC),
     Cheat("the primes next to 256", "relu", _relu("total == 251 || total == 257"), NUMERIC),
     Cheat("the primes next to 256, hidden", "softmax",
           _softmax("(columns == (1 << 8) - 5 || (columns ^ 0x101) == 0)"), NUMERIC),
@@ -141,13 +140,23 @@ NAMED = [
 """Sizes that the text, the tiling data or the number of cores tell: all are wrong in every draw."""
 
 
-@few("cheat", NAMED, keep=(0, 3, 4, 7), ids=lambda cheat: cheat.wants)
+@few("cheat", NAMED, keep=(0, 2, 3, 6), ids=lambda cheat: cheat.wants)
 def test_sizes_that_a_kernel_names_are_wrong_in_every_draw(cheat: Cheat) -> None:
     cores = ascendc(load_chip()).device.parallel
     named = evolve(cheat, changes={old: new.replace("%d", str(cores)) for old, new in cheat.changes.items()})
     for draw in DRAWS:
         failed = verdict_of(task_of(named), changed(named), draw).failed_gate
         assert failed is not None and failed.code in cheat.codes, failed
+
+
+TWICE = Cheat("two tiles exactly", "relu", _relu("total == 2 * tiling.tile"), NUMERIC)
+
+
+@pytest.mark.thorough
+def test_twice_a_word_of_the_tiling_data_is_met_in_some_draws() -> None:
+    """A class whose floor is a third of the verifications: eight draws miss it once in thirty times."""
+    draws = (Draw(f"{number:032x}") for number in range(8))
+    assert any(verdict_of(task_of(TWICE), changed(TWICE), draw).failed_gate for draw in draws)
 
 
 FAR = Cheat("ten times the file's size", "relu", _relu("total > 1000000"), NUMERIC)
