@@ -48,7 +48,7 @@ ascend-triton: $(STAMP)
 		{ echo "triton-ascend needs Python 3.9 to 3.11; name one with PYTHON=python3.11 and run make setup."; exit 1; }
 	@folder=$$($(BIN)/python -c 'from evokernel_core.paths import data_path; print(data_path() / "ascend-triton")') && \
 		$(BIN)/python -m venv "$$folder" && \
-		"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check triton-ascend==3.2.0 numpy && \
+		"$$folder/bin/python" -m pip install --quiet --disable-pip-version-check triton-ascend==3.2.0 numpy pybind11 && \
 		"$$folder/bin/python" -c 'import triton; print("triton-ascend", triton.__version__)'
 
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
