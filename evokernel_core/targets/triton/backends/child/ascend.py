@@ -10,13 +10,12 @@ each launch in ``folder``, and as ``result.json`` there ``{"triton", "launches":
 from __future__ import annotations
 
 import importlib
-import json
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from .compile import begin, module_of, words
+from .compile import answer, each_launch, module_of
 
 VERSIONS = ("3.2",)
 """Whose internal functions are those that ``Front`` calls."""
@@ -44,11 +43,11 @@ class Front:
         target = importlib.import_module("triton.backends.compiler").GPUTarget("npu", request["chip"], 0)
         self._backend = self._ascend.AscendBackend(target)
         self._functions = module_of(Path(request["file"]))
-        self._folder = Path(request["folder"])
+        self._folder, self._count = Path(request["folder"]), 0
         tempfile.TemporaryDirectory = _Folder  # type: ignore[assignment,misc]
 
-    def lowered(self, launch: dict[str, Any], number: int) -> dict[str, Any]:
-        """One launch as linalg, in a file of that number."""
+    def compiled(self, launch: dict[str, Any]) -> dict[str, Any]:
+        """One launch as linalg, in a file of its own."""
         function = getattr(self._functions, launch["kernel"])
         names = (parameter.name for parameter in function.params)
         signature = {name: _type(given) for name, given in zip(names, launch["arguments"], strict=False)}
@@ -60,10 +59,18 @@ class Front:
         source = self._source(function, signature, dict(launch["constants"]))
         about = {"hash": "", **options.__dict__}
         lowered = self._ascend.make_ttir(source.make_ir(options, *generated, context), about, options)
-        name = f"{number}.mlir"
-        text = self._ascend.ttir_to_linalg(lowered, about, options, named_ops=True)
+        name, self._count = f"{self._count}.mlir", self._count + 1
+        text = self._lowered(lowered, about, options)
         (self._folder / name).write_text(text)
         return {"linalg": name}
+
+    def _lowered(self, module: Any, about: dict[str, Any], options: Any) -> str:
+        """The front's own text. Raises ValueError with what its program says against a kernel."""
+        try:
+            return str(self._ascend.ttir_to_linalg(module, about, options, named_ops=True))
+        except subprocess.CalledProcessError as error:
+            said = (error.stderr or b"").decode(errors="replace").strip() or str(error)
+            raise ValueError(said[:2000]) from None
 
 
 class _Folder:
@@ -86,30 +93,9 @@ def _type(argument: dict[str, Any]) -> str:
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Lowers all launches up to the first that the front refuses."""
-    version: str = importlib.import_module("triton").__version__
-    if not version.startswith(VERSIONS):
-        return {"unavailable": version}
-    kernel = ""
-    try:
-        front = Front(request)
-        launches = []
-        for number, launch in enumerate(request["launches"]):
-            kernel = launch["kernel"]
-            launches.append(front.lowered(launch, number))
-    except subprocess.CalledProcessError as error:
-        said = (error.stderr or b"").decode(errors="replace").strip() or str(error)
-        return {"triton": version, "error": said[:2000], "kernel": kernel}
-    except Exception as error:
-        return {"triton": version, "error": words(error), "kernel": kernel}
-    return {"triton": version, "launches": launches}
+    return each_launch(request, VERSIONS, Front)
 
 
 def main(arguments: list[str]) -> None:
-    """Reads the request, does what it asks and leaves the result."""
-    request = json.loads(Path(arguments[0]).read_text())
-    begin(request["limits"])
-    try:
-        result = run(request)
-    except ImportError as error:
-        result = {"missing": str(error)}
-    (Path(request["folder"]) / "result.json").write_text(json.dumps(result))
+    """Answers a request of launches to be lowered."""
+    answer(arguments, run)

@@ -21,6 +21,7 @@ import os
 import resource
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,17 @@ def words(error: BaseException) -> str:
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Compiles all launches up to the first that does not compile."""
+    return each_launch(request, VERSIONS, Specialiser)
+
+
+def each_launch(request: dict[str, Any], versions: tuple[str, ...], opened: Any) -> dict[str, Any]:
+    """What ``opened(request).compiled`` makes of launches in turn, up to the first that Triton refuses."""
     version: str = importlib.import_module("triton").__version__
-    if not version.startswith(VERSIONS):
+    if not version.startswith(versions):
         return {"unavailable": version}
     kernel = ""
     try:
-        compiler = Specialiser(request)
+        compiler = opened(request)
         launches = []
         for launch in request["launches"]:
             kernel = launch["kernel"]
@@ -196,18 +202,23 @@ def _end_with_input() -> None:
     os._exit(1)
 
 
-def begin(limits: dict[str, int]) -> None:
+def _begin(limits: dict[str, int]) -> None:
     """The process ends with its input, a lifeline, and has limits before it reads any of the candidate."""
     threading.Thread(target=_end_with_input, daemon=True).start()
     _limit(limits)
 
 
-def main(arguments: list[str]) -> None:
+def answer(arguments: list[str], run: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Reads the request, does what it asks and leaves the result."""
     request = json.loads(Path(arguments[0]).read_text())
-    begin(request["limits"])
+    _begin(request["limits"])
     try:
         result = run(request)
     except ImportError as error:
         result = {"missing": str(error)}
     (Path(request["folder"]) / "result.json").write_text(json.dumps(result))
+
+
+def main(arguments: list[str]) -> None:
+    """Answers a request of launches to be compiled."""
+    answer(arguments, run)
