@@ -78,8 +78,8 @@ def main() -> int:
     started = time.monotonic()
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
-    title = "Modelled microseconds on an Ascend 910B1 (no chip was used)"
-    table = Table("where", "op", "attempts", "eager", "first draft", "best", "gain", "bound", "status", title=title)
+    title = "Estimated microseconds on an Ascend 910B1 (no chip was used)"
+    table = Table("where", "op", "attempts", "eager", "first draft", "best", "gain", "roofline", "status", title=title)
     failures = 0
     with console.status("writing, verifying and applying kernels"), ThreadPoolExecutor(2) as pool:
         for edited, regions, unchanged in pool.map(run, MODELS):
