@@ -67,5 +67,5 @@ def test_the_agent_says_what_it_cannot_follow(
     ops = covered_ops(ASCENDC) if programs else single_ops(ASCENDC)
     regions = agent.capture(tmp_path / "model.py", text, ops, whole=programs)
     reasons = [str(region.reason) for region in regions if region.task is None]
-    known = ("reads the storage", "takes a tensor out of PyTorch", "depends on the values")
+    known = ("reads the memory", "takes a tensor out of PyTorch", "depends on the values")
     assert any(words in reason for reason in reasons for words in known) or not programs, reasons
