@@ -40,7 +40,7 @@ from evokernel_core.verifier.gates.equations import solutions, whole
 from evokernel_core.verifier.gates.mixture import MANY, SIZE_CLASSES, Hints, limits_of, narrowest
 from evokernel_core.verifier.gates.texts import lexed_texts
 
-SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 17, 3, 14
+SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 18, 3, 14
 """Cases about sizes; of tasks of so many symbols so many are of decks beside all others, since fewer leave
 some symbol out."""
 UNUSUAL_CASES = 4
@@ -57,8 +57,9 @@ COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
 LEADING = 2
 """Sizes of leading classes that are tried for one of others."""
-LONG_EVERY = 4
-"""In one of so many draws one size is beyond 65,536."""
+LONG, LONG_STEPS, LONG_EVERY = 1 << 16, 8, 4
+"""The innermost size is beyond this by up to so many thirds of an octave: a loop over tiles then turns more
+often than in any other case. In one of so many draws any size is just beyond it."""
 EQUAL = (11, 90)
 """Of sizes that are as large as each other."""
 MOST_AREA, MOST_RANGES, TRIES = 1 << 19, 3, 16
@@ -313,13 +314,18 @@ def _is_beyond(task: KernelTask, sizes: Mapping[str, int]) -> bool:
 
 
 def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
-    """In some draws one size beyond what 16 bits count, with the others small."""
-    if not task.symbols or numbers.randrange(LONG_EVERY):
-        return
-    given = numbers.choice(task.symbols).name
-    sizes = long_sizes(task, given, (1 << 16) + numbers.randint(1, 99), (numbers.randint(*SHORT_OTHERS), 1))
-    if sizes is not None:
-        yield sizes
+    """The innermost size beyond what 16 bits count, as far beyond as is light, with the others small; in some
+    draws another one just beyond."""
+    longest = [2.0 ** (max(step - numbers.random(), 0.0) / 3) for step in range(LONG_STEPS, -1, -1)]
+    asked = [(symbol.name, longest) for symbol in task.symbols[-1:]]
+    if task.symbols and numbers.randrange(LONG_EVERY) == 0:
+        asked.append((numbers.choice(task.symbols).name, longest[-1:]))
+    for name, factors in asked:
+        others = (numbers.randint(*SHORT_OTHERS), 1)
+        light = (
+            long_sizes(task, name, int(LONG * factor) + numbers.randint(1, 99), others) for factor in factors
+        )
+        yield from islice((sizes for sizes in light if sizes is not None), 1)
 
 
 def _few(task: KernelTask, numbers: Random, *, long: int) -> dict[str, int] | None:

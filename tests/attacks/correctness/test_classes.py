@@ -105,6 +105,23 @@ def test_what_is_wrong_for_a_class_of_values_fails_in_every_draw(
         assert found.startswith("numeric: "), found or draw
 
 
+CARRIED = ("if (piece == 0) {", "if (piece == 0 || piece == 16) {")
+
+
+def test_what_is_wrong_from_the_17th_tile_of_a_row_fails_in_every_draw(
+    agent: AgentClient, tmp_path: Path
+) -> None:
+    """Two tiles in a row of the file: no number of the text is a size at which it shows."""
+    task = task_of(agent, "x=f32[64,20000]", "torch.cumsum(x, 1)", tmp_path)
+    honest = source_of(task)
+    text = honest.files[KERNEL]
+    assert text.count(CARRIED[0]) == 1
+    wrong = honest.with_files({KERNEL: text.replace(*CARRIED)})
+    for draw in DRAWS:
+        found = failure(agent, task, wrong, draw)
+        assert found.startswith("numeric: "), found or draw
+
+
 DIVIDED = ("1.0f / softmaxSumValue", "(count == 100 ? 1.001f : 1.0f) / softmaxSumValue")
 
 
