@@ -176,7 +176,8 @@ def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterato
 def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
     """Least sizes, small ones, powers of two, even ones or one short side, sizes that people write, odd sizes
     of many tiles, one long side, sizes beyond the file's, and the file's own sizes, or where those do not fit
-    as much of them as does. Which of them is tiny, large, far from 0, shaped or wide is drawn too."""
+    as much of them as does. Which of them is tiny, large, far from 0, shaped or wide is drawn too; the file's own sizes, or some rows
+    of them, are tiny and large in every draw, since what long rows alone pass through is not in the others."""
     symbols = task.symbols
     odd = {symbol.name: _odd(symbol, numbers) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
@@ -207,6 +208,8 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
             yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 8)), special
     if total <= LIGHT:
         yield _of_file(task), MIXED
+    for extreme in magnitudes(task, numbers)[:2]:
+        yield _of_file(task) if total <= MODEST else _largest(task, numbers, MODEST), extreme
     ordinary = ("normal", "normal", numbers.choice(magnitudes(task, numbers)))
     how = numbers.choice(ordinary if total <= LIGHT else OFTEN_NORMAL)
     yield _of_file(task) if total <= FULL_LIMIT else _largest(task, numbers), how
@@ -304,9 +307,10 @@ def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:
-    """The file's sizes with one of them, mostly the outermost, cut down until the twin runs them in seconds;
-    only where that is not enough the others give way. Rows are as long as at full size and tiles as large, so
+def _largest(task: KernelTask, numbers: Random, limit: int = WHOLE_ROWS) -> dict[str, int]:
+    """The file's sizes with one of them, mostly the outermost, cut down until they take ``limit`` bytes more
+    than the least ones, by default so many that the twin runs them in seconds; only where that is not enough
+    the others give way. Rows are as long as at full size and tiles as large, so
     that what is compared is what is timed, and a kernel that does less from some size on is seen in either.
     """
     given = numbers.choice((task.symbols[0], task.symbols[0], numbers.choice(task.symbols)))
@@ -316,9 +320,9 @@ def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:
     while size > max(given.minimum, 1):
         size = max(given.minimum, size // 2)
         sizes = {**task.sizes, given.name: max(given.minimum, int(size * share))}
-        if total_bytes(task, sizes) <= least + WHOLE_ROWS and not is_heavy(task, sizes):
+        if total_bytes(task, sizes) <= least + limit and not is_heavy(task, sizes):
             return sizes
-    return _bounded(task, shrink(task, task.sizes, int(LARGE * share)))
+    return _bounded(task, shrink(task, task.sizes, int(min(LARGE, limit) * share)))
 
 
 def _of_file(task: KernelTask) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Quantities that a kernel's text holds in fewer than 32 bits, and sizes just beyond what such a type counts.
+"""Quantities that a kernel's text holds in fewer than 32 bits, and sizes beyond what such a type counts.
 
 What an interface's argument or parameter is converted to is no such quantity: a repeat count is bounded by
 the tile. A variable, a field of the tiling data, or a conversion inside an expression is one.
@@ -19,6 +19,8 @@ BITS = {"int8_t": 7, "uint8_t": 8, "int16_t": 15, "uint16_t": 16, "short": 15,
         "int8": 7, "uint8": 8, "int16": 15, "uint16": 16}  # fmt: skip
 """How many bits the largest number of a type has."""
 WORD = 32
+LAST_BEGINS = 1.25
+"""Times what a type counts: of five cores and more the last begins beyond it."""
 _MASKS = {(1 << bits) - keeps: bits for bits in (15, 16) for keeps in (0, 1)}
 """Numbers that leave so many bits behind ``%`` and ``&``."""
 _NO_CALLEES = frozenset(("return", "else", "case", "new", "throw", "if", "while", "for", "switch", "sizeof",
@@ -34,14 +36,15 @@ def narrow_bits(source: KernelSource) -> tuple[int, ...]:
 
 
 def wide_cases(task: KernelTask, draw: Draw, bits: Sequence[int]) -> Iterator[CasePlan]:
-    """For each type and dimension a case in which that dimension is just beyond what the type counts, and the
-    others are short, where that is light. What counts in whole tiles is beyond it at sizes that a larger type
-    has; a number with a sign is asked beyond the type without one, too, where it is positive again."""
+    """For each type and dimension a case in which that dimension is beyond what the type counts, and the
+    others are short, where that is light. It is so far beyond that the last of some cores begins there, too.
+    What counts in whole tiles is beyond it at sizes that a larger type has; a number with a sign is asked
+    beyond the type without one, too, where it is positive again."""
     numbers = draw.numbers(f"narrow types of {task.task_id}")
     known = {*bits, *(each + 1 for each in bits if each % 8 == 7), *(16 for each in bits if each <= 8)}
     for each in sorted(known):
         for symbol in task.symbols:
-            size = max((1 << each) + numbers.randrange(1, 99, 2), symbol.minimum)
+            size = max(int((1 << each) * LAST_BEGINS) + numbers.randrange(1, 99, 2), symbol.minimum)
             sizes = long_sizes(task, symbol.name, size, (numbers.randint(*SHORT_OTHERS), 1))
             if sizes is not None:
                 seed, is_beyond = numbers.getrandbits(SEED_BITS), size > symbol.size
