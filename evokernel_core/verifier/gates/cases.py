@@ -176,8 +176,9 @@ def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterato
 def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
     """Least sizes, small ones, powers of two, even ones or one short side, sizes that people write, odd sizes
     of many tiles, one long side, sizes beyond the file's, and the file's own sizes, or where those do not fit
-    as much of them as does. Which of them is tiny, large, far from 0, shaped or wide is drawn too; the file's own sizes, or some rows
-    of them, are tiny and large in every draw, since what long rows alone pass through is not in the others."""
+    as much of them as does. Which of them is tiny, large, far from 0, shaped or wide is drawn too; the file's
+    own sizes, or some rows of them, are tiny and large in every draw, since what long rows alone pass through
+    is not in the others."""
     symbols = task.symbols
     odd = {symbol.name: _odd(symbol, numbers) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
