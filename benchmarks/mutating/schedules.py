@@ -42,10 +42,13 @@ def launch_kind(subject: Subject) -> Iterator[Mutant]:
 def missing_sync(subject: Subject) -> Iterator[Mutant]:
     """One flag with all of its waits, one barrier, or one hand-over of a queue is gone. Flags to and from the
     scalar unit of a vector kernel stay: the compiler inserts those where they are left out (--cce-auto-sync).
-    So do pairs of flags right behind a barrier of all pipes, which waits for more than they do.
+    So do pairs of flags right behind a barrier of all pipes, which waits for more than they do, and barriers
+    that end a kernel, behind which nothing reads.
     """
     source, text = subject.source, subject.source.files[KERNEL]
     for match in re.finditer(r"\n +(PipeBarrier<\w+>\(\)|SyncAll\([^;]*\));", text):
+        if _ends_kernel(text, match.start(), match.end()):
+            continue
         yield mutant(
             Kind.SYNC, subject, f"no {match[1]}", put(source, match.start(), match.end(), ""), (PLAIN,)
         )
@@ -70,6 +73,12 @@ def missing_sync(subject: Subject) -> Iterator[Mutant]:
         yield mutant(Kind.SYNC, subject, f"no {flag}", source.with_files({KERNEL: made}), (PLAIN,))
     for match in re.finditer(r"(\w+)\.EnQue\((\w+)\);", text):
         yield from _without_queue(subject, match[1], match[2])
+
+
+def _ends_kernel(text: str, start: int, end: int) -> bool:
+    """Whether nothing but closing brackets stands behind a statement of a kernel function."""
+    is_in_kernel = text.rfind("__global__", 0, start) > text.rfind("\n}", 0, start)
+    return is_in_kernel and re.match(r"[\s}]*\n}", text[end:]) is not None
 
 
 def _is_inserted(text: str, event: str) -> bool:

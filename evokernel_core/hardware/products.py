@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 
-_MATRIX_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
+MATRIX_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
 _ATTENTION = "aten.scaled_dot_product_attention.default"
 _TRIANGLES = frozenset(("aten.triu.default", "aten.tril.default"))
 _CONVOLUTION = "aten.convolution.default"
@@ -22,7 +22,7 @@ RECURRENT: Mapping[str, int] = {
 
 def multiply_adds(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     """How many a direct computation takes; 0 for any other op. Zeros of padding are not counted."""
-    if node.op in _MATRIX_PRODUCTS:
+    if node.op in MATRIX_PRODUCTS:
         depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
         return _wanted(node, graph, sizes) * depth
     if node.op == _ATTENTION:

@@ -11,8 +11,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.domain.graph import Graph
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import mixture
 from evokernel_core.verifier.gates.cases import plan_cases
@@ -94,3 +95,40 @@ def test_operations_are_asked_where_digits_remain(name: str) -> None:
 
     assert scales(limited) == {mixture.LIMITS[name][1]}
     assert min(scales(task)) >= mixture.LARGE.exponents["float32"][0]
+
+
+def test_attention_that_is_written_out_is_asked_as_the_operation_is() -> None:
+    spec = TensorSpec(("n", "n"), "float16")
+    nodes = [
+        Node("scores", "aten.mm.default", (ValueRef("x"), ValueRef("x")), (), (spec,)),
+        Node("masked", "aten.add.Tensor", (ValueRef("scores"), 1.0), (), (spec,)),
+        Node("shares", "aten._softmax.default", (ValueRef("masked"), -1, False), (), (spec,)),
+    ]
+    task = next(tasks())
+
+    def limits(dtype: str, count: int) -> tuple[int, int]:
+        inputs = (GraphInput("x", evolve(spec, dtype=dtype)),)
+        graph = Graph(inputs, tuple(nodes[:count]), (ValueRef(nodes[count - 1].name),))
+        return mixture.limits_of(evolve(task, graph=graph, symbols=(Symbol("n", 64),)))
+
+    attention = mixture.LIMITS["scaled_dot_product_attention"]
+    assert limits("float16", 3) == limits("bfloat16", 3) == attention
+    assert attention not in (limits("float32", 3), limits("float16", 2))
+
+
+@pytest.mark.parametrize(
+    "task", [task for task in tasks() if len(task.symbols) > 1], ids=lambda task: task.name
+)
+def test_each_size_is_beyond_and_a_multiple_of_16_beside_the_files_others(task: KernelTask) -> None:
+    """Where the file's own sizes are light: a condition on one shows where the others fill their tiles."""
+    light = evolve(task, symbols=tuple(evolve(each, size=min(each.size, 16)) for each in task.symbols))
+    for number in range(20):
+        drawn = [dict(plan.sizes) for plan in plan_cases(light, Draw(f"{number:032x}"))]
+        for symbol in light.symbols:
+            apart = [
+                sizes[symbol.name]
+                for sizes in drawn
+                if all(sizes[each.name] == each.size for each in light.symbols if each != symbol)
+            ]
+            assert any(size > symbol.size for size in apart)
+            assert any(size % 16 == 0 and not mixture.is_power(size) for size in apart)

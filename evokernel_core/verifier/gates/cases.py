@@ -57,6 +57,8 @@ SMALL = (3, 17, 5, 7, 11, 13)
 POWERS = (2, 4, 8, 16, 32, 64)
 SHORT = (1, 2, 3, 4, 6, 8, 9, 12, 15, 16, 24, 31, 32, 33, 48, 63)
 """Sizes of a side that is shorter than a vector or a tile."""
+MULTIPLES = (48, 48, 80, 96, 112)
+"""Of 16, and no powers of two."""
 SHORT_OTHERS = (2, 5)
 """Sizes of the other sides where one is long."""
 LONG_LIMIT = 2 * MIB
@@ -201,6 +203,8 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
     one_long = {s.name: odd[s.name] if s.name == long else _short(s, numbers) for s in symbols}
     yield _bounded(task, shrink(task, one_long, MODEST)), of_values.pop()
     yield _beyond(task, numbers), MIXED
+    for sizes in _each_apart(task, numbers):
+        yield sizes, "normal"
     total = total_bytes(task, task.sizes)
     for special in distributions_for(task.graph):
         if total <= SPECIAL_LIMIT and numbers.randrange(2 if total <= LIGHT else RARELY) == 0:
@@ -282,6 +286,17 @@ def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
     return _bounded(task, shrink(task, task.sizes, MODEST))
 
 
+def _each_apart(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+    """Each size by up to an octave beyond the file's, and a multiple of 16 that is no power of two, with the
+    others as they are there: a condition on one size shows only where the others fill their tiles. Where
+    that takes a fraction of a second."""
+    for symbol in task.symbols if len(task.symbols) > 1 else ():
+        for size in (int(symbol.size * 2.0 ** numbers.random()) + 1, numbers.choice(MULTIPLES)):
+            sizes = {**task.sizes, symbol.name: max(size, symbol.minimum)}
+            if _is_light(task, sizes, BEYOND // 4, 16):
+                yield sizes
+
+
 def _all_beyond(task: KernelTask, numbers: Random) -> dict[str, int] | None:
     """All sizes beyond the file's by up to an octave together, None where the file's own take long."""
     if total_bytes(task, task.sizes) > LARGEST_WHOLE:
@@ -299,11 +314,13 @@ def _all_beyond(task: KernelTask, numbers: Random) -> dict[str, int] | None:
     return None
 
 
-def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+def _is_light(task: KernelTask, sizes: Mapping[str, int], nbytes: int = BEYOND, products_of: int = 4) -> bool:
+    """Whether a case takes up to so many bytes more than the least sizes, and one of so many parts of the
+    most multiply-adds."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     return (
-        total_bytes(task, sizes) <= least + BEYOND
-        and total_products(task, sizes) <= MOST_PRODUCTS // 4
+        total_bytes(task, sizes) <= least + nbytes
+        and total_products(task, sizes) <= MOST_PRODUCTS // products_of
         and bytes_between(task, sizes) <= MOST_BETWEEN // 4
     )
 

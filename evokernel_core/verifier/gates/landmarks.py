@@ -26,6 +26,7 @@ from evokernel_core.twin.lexer import tokenize
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
     LONG_LIMIT,
+    MULTIPLES,
     SEED_BITS,
     SHORT,
     SHORT_OTHERS,
@@ -65,7 +66,7 @@ EQUAL = (11, 90)
 MOST_AREA, MOST_RANGES, TRIES = 1 << 19, 3, 16
 """The largest number of a range that is looked at, how many ranges, and how often sizes are sought in one."""
 ODD = (9, 11, 13, 15, 19, 21, 23, 27, 29, 31)
-EVEN = ((48, 48, 80, 96, 112), (6, 10, 12, 14, 18, 20, 22, 26, 28, 34, 44, 60))
+EVEN = (MULTIPLES, (6, 10, 12, 14, 18, 20, 22, 26, 28, 34, 44, 60))
 MOST_LARGER = 3
 LARGER = 8
 """So many of them may have so many times as much."""
@@ -420,15 +421,38 @@ def _odd(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
 
 
 def _even(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
-    """Two cases: each size is once a multiple of 16 that is no power of two, and once even and below 64."""
-    is_first = {symbol.name: numbers.random() < 1 / 2 for symbol in task.symbols}
-    for pools in (EVEN, EVEN[::-1]) if task.symbols else ():
-        sizes = {symbol.name: max(symbol.minimum, SHORT_OTHERS[0]) for symbol in task.symbols}
-        for symbol in numbers.sample(task.symbols, len(task.symbols)):
-            size = max(symbol.minimum, numbers.choice(pools[is_first[symbol.name]]))
-            if _fits(task, {**sizes, symbol.name: size}, LARGER * LIMIT):
-                sizes[symbol.name] = size
-        yield sizes
+    """Each size is once a multiple of 16 that is no power of two, in as few cases as are light, and in one
+    more all are even and below 64."""
+    left = numbers.sample(task.symbols, len(task.symbols))
+    while left:
+        sizes = _filled(task, left, EVEN[0], _shortest(task, SHORT_OTHERS[0]), numbers)
+        done = {name for name, size in sizes.items() if size in EVEN[0]} | {left[0].name}
+        left = [symbol for symbol in left if symbol.name not in done]
+        rest = [symbol for symbol in task.symbols if sizes[symbol.name] not in EVEN[0]]
+        yield _filled(task, rest, EVEN[1], sizes, numbers)
+    if task.symbols:
+        symbols = numbers.sample(task.symbols, len(task.symbols))
+        yield _filled(task, symbols, EVEN[1], _shortest(task, SHORT_OTHERS[0]), numbers)
+
+
+def _shortest(task: KernelTask, size: int) -> dict[str, int]:
+    return {symbol.name: max(symbol.minimum, size) for symbol in task.symbols}
+
+
+def _filled(
+    task: KernelTask,
+    symbols: Sequence[Symbol],
+    pool: Sequence[int],
+    sizes: Mapping[str, int],
+    numbers: Random,
+) -> dict[str, int]:
+    """The sizes with those of the pool for the symbols one after the other, where the case stays light."""
+    result = dict(sizes)
+    for symbol in symbols:
+        grown = {**result, symbol.name: max(symbol.minimum, numbers.choice(pool))}
+        if _fits(task, grown, LARGER * LIMIT):
+            result = grown
+    return result
 
 
 def _in_ranges(

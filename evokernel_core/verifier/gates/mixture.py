@@ -14,6 +14,7 @@ from attrs import field, frozen
 from evokernel_core.capture.reference import Values, base_of
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.hardware.products import MATRIX_PRODUCTS
 
 MILD = ("normal", "uniform", "ties", "signs")
 """How inputs may be drawn where a case asks for plain values; ``capture.reference`` says what they are."""
@@ -60,10 +61,11 @@ those that are asked for."""
 Holds = Callable[[KernelTask, Mapping[str, int], str], bool]
 
 
+_ATTENTION = "scaled_dot_product_attention"
 LIMITS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("sin", "cos", "tan"), (-40, 12)),
     **dict.fromkeys(("fmod", "remainder", "floor_divide"), (0, 20)),
-    "scaled_dot_product_attention": (-40, 3),
+    _ATTENTION: (-40, 3),
     **dict.fromkeys(("lstm", "gru", "rnn_tanh"), (-40, 6)),
 }
 """Operations that keep no digits beyond some magnitude, by the exponents of two that they are asked at: the
@@ -75,9 +77,27 @@ the terms of their sums are large and cancel."""
 
 def limits_of(task: KernelTask) -> tuple[int, int]:
     """The exponents of two between which a graph keeps digits."""
-    limits = [LIMITS[name] for node in task.graph.nodes if (name := node.op.split(".")[1]) in LIMITS]
+    names = [node.op.split(".")[1] for node in task.graph.nodes]
+    names += [_ATTENTION] if _has_half_scores(task) else []
+    limits = [LIMITS[name] for name in names if name in LIMITS]
     lows, highs = zip((-127, 127), *limits, strict=True)
     return max(lows), min(highs)
+
+
+def _has_half_scores(task: KernelTask) -> bool:
+    """Whether a softmax is taken of products of half types, as attention that is written out does."""
+    behind: set[str] = set()
+    for node in task.graph.nodes:
+        is_behind = any(ref.name in behind for ref in node.operands())
+        if is_behind and node.op in _SOFTMAX and narrowest(task) in _HALF_TYPES:
+            return True
+        if is_behind or node.op in MATRIX_PRODUCTS:
+            behind.add(node.name)
+    return False
+
+
+_SOFTMAX = frozenset(("aten._softmax.default", "aten._log_softmax.default"))
+_HALF_TYPES = ("float16", "bfloat16")
 
 
 @frozen
