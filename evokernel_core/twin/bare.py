@@ -19,7 +19,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.hardware.ascend.abi import KERNEL
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
-from evokernel_core.twin.dtypes import DTYPES
+from evokernel_core.twin.dtypes import DTYPES, from_memory, nbytes_of, to_memory
 from evokernel_core.twin.fills import Fills, check_fill
 from evokernel_core.twin.framework import (
     DTYPE_MACROS,
@@ -211,7 +211,7 @@ class TensorTable:
     ``patches`` are C++ statements that write addresses into those blocks.
     """
 
-    inputs: tuple[str | bytes, ...]
+    inputs: tuple[Mapping[str, Any] | bytes, ...]
     outputs: tuple[Mapping[str, Any], ...]
     arguments: tuple[str, ...]
     patches: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ class _Table:
 
     def __init__(self, cwd: Path) -> None:
         self.cwd = cwd
-        self.inputs: list[str | bytes] = []
+        self.inputs: list[Mapping[str, Any] | bytes] = []
         self.outputs: list[Mapping[str, Any]] = []
         self.patches: list[tuple[int, int, str]] = []
 
@@ -235,7 +235,7 @@ class _Table:
         if "out" in arg:
             self.outputs.append(arg)
             return f"O{len(self.outputs) - 1}"
-        self.inputs.append(arg.get("in") or arg["bytes"])
+        self.inputs.append(arg)
         return f"I{len(self.inputs) - 1}"
 
     def _list(self, items: Sequence[Mapping[str, Any]]) -> str:
@@ -379,10 +379,12 @@ def run_bare(
 
 
 def _nbytes(arg: Mapping[str, Any]) -> int:
-    return math.prod(int(size) for size in arg["shape"]) * np.dtype(DTYPES[arg["dtype"]]).itemsize
+    return nbytes_of(arg["dtype"], math.prod(int(size) for size in arg["shape"]))
 
 
-def _input_files(inputs: Sequence[str | bytes], cwd: Path, folder: Path) -> Iterator[TensorFile]:
+def _input_files(
+    inputs: Sequence[Mapping[str, Any] | bytes], cwd: Path, folder: Path
+) -> Iterator[TensorFile]:
     """The inputs as raw files, in order; a .npy file loses its header on the way. Timing mode gets their data
     too: a kernel's scalar unit may read how often it loops."""
     for index, operand in enumerate(inputs):
@@ -391,13 +393,14 @@ def _input_files(inputs: Sequence[str | bytes], cwd: Path, folder: Path) -> Iter
             target.write_bytes(operand)
             yield TensorFile(target, len(operand), is_list=True)
             continue
-        target.write_bytes(_raw(_resolve(operand, cwd)))
+        path = _resolve(operand.get("in") or operand["bytes"], cwd)
+        target.write_bytes(_raw(path, operand.get("dtype", "")))
         yield TensorFile(target, target.stat().st_size)
 
 
-def _raw(path: Path) -> bytes:
-    """The elements of a file."""
-    return np.ascontiguousarray(np.load(path)).tobytes() if path.suffix == ".npy" else path.read_bytes()
+def _raw(path: Path, dtype: str) -> bytes:
+    """The elements of a file as they lie in memory."""
+    return to_memory(np.load(path), dtype) if path.suffix == ".npy" else path.read_bytes()
 
 
 def _output_file(arg: Mapping[str, Any], place: Path, cwd: Path) -> TensorFile:
@@ -405,7 +408,7 @@ def _output_file(arg: Mapping[str, Any], place: Path, cwd: Path) -> TensorFile:
     initial = None
     if "from" in arg:
         initial = place.with_suffix(".initial")
-        initial.write_bytes(_raw(_resolve(arg["from"], cwd)))
+        initial.write_bytes(_raw(_resolve(arg["from"], cwd), arg["dtype"]))
     return TensorFile(place.with_suffix(".bin"), _nbytes(arg), initial)
 
 
@@ -413,7 +416,8 @@ def _write_output(raw: Path, arg: Mapping[str, Any], cwd: Path) -> None:
     target = cwd / arg["out"]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix == ".npy":
-        np.save(target, np.fromfile(raw, DTYPES[arg["dtype"]]).reshape(arg["shape"]))
+        values = from_memory(raw.read_bytes(), arg["dtype"], math.prod(map(int, arg["shape"])))
+        np.save(target, values.reshape(arg["shape"]))
     else:
         target.write_bytes(raw.read_bytes())
 

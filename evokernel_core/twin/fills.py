@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.dtypes import DTYPES
+from evokernel_core.twin.dtypes import DTYPES, PACKED, from_memory, nbytes_of, to_memory
 
 MOST_INPUT_BYTES = 1024**3
 """Of all inputs that are made for a launch."""
@@ -37,13 +37,15 @@ class Fills:
     def _file(self, fill: Mapping[str, Any]) -> str:
         check_fill(fill)
         dtype, shape = fill["dtype"], tuple(fill["shape"])
-        self._bytes += np.dtype(DTYPES[dtype]).itemsize * int(np.prod(shape, dtype=object))
+        self._bytes += nbytes_of(dtype, int(np.prod(shape, dtype=object)))
         if self._bytes > MOST_INPUT_BYTES:
             raise UsageError("The inputs of a launch have more than a GiB together; make them smaller.")
         self._made += 1
         path = self._folder / f"made{self._made}.{'bin' if dtype == 'bfloat16' else 'npy'}"
         kind = np.dtype("float32" if dtype == "bfloat16" else DTYPES[dtype])
         values = _values(fill, shape, kind, self._made)
+        if dtype == PACKED:  # what memory keeps of them
+            values = from_memory(to_memory(values, dtype), dtype, values.size).reshape(shape)
         if dtype == "bfloat16":
             path.write_bytes((values.view(np.uint32) >> 16).astype(np.uint16).tobytes())
         else:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.dtypes import from_memory, nbytes_of, to_memory
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -197,3 +198,72 @@ def test_a_missing_source_and_a_bad_macro(tmp_path: Path, data: Path) -> None:
 
 def test_wrong_usage_is_status_2(data: Path) -> None:
     assert program(data, "--mode", "fast").exit_code == 2
+
+
+HALVES_OF_BYTES = """\
+#include "kernel_operator.h"
+using namespace AscendC;
+
+// y = x as half; z = x + 1 in four bits again.
+extern "C" __global__ __aicore__ void widen(GM_ADDR x, GM_ADDR y, GM_ADDR z, uint32_t count)
+{
+    TPipe pipe;
+    GlobalTensor<int4b_t> from, back;
+    GlobalTensor<half> to;
+    from.SetGlobalBuffer(reinterpret_cast<__gm__ int4b_t *>(x), count);
+    back.SetGlobalBuffer(reinterpret_cast<__gm__ int4b_t *>(z), count);
+    to.SetGlobalBuffer(reinterpret_cast<__gm__ half *>(y), count);
+    TQue<TPosition::VECIN, 1> taken;
+    TQue<TPosition::VECOUT, 1> wide, narrow;
+    pipe.InitBuffer(taken, 1, count / 2);
+    pipe.InitBuffer(wide, 1, count * sizeof(half));
+    pipe.InitBuffer(narrow, 1, count / 2);
+    LocalTensor<int4b_t> in = taken.AllocTensor<int4b_t>();
+    DataCopy(in, from, count);
+    taken.EnQue(in);
+    in = taken.DeQue<int4b_t>();
+    LocalTensor<half> values = wide.AllocTensor<half>();
+    LocalTensor<int4b_t> made = narrow.AllocTensor<int4b_t>();
+    Cast(values, in, RoundMode::CAST_NONE, count);
+    wide.EnQue(values);
+    values = wide.DeQue<half>();
+    DataCopy(to, values, count);
+    PipeBarrier<PIPE_ALL>();
+    Adds(values, values, static_cast<half>(1), count);
+    PipeBarrier<PIPE_V>();
+    Cast(made, values, RoundMode::CAST_RINT, count);
+    narrow.EnQue(made);
+    made = narrow.DeQue<int4b_t>();
+    DataCopy(back, made, count);
+    taken.FreeTensor(in);
+    wide.FreeTensor(values);
+    narrow.FreeTensor(made);
+}
+"""
+
+
+def test_two_elements_of_four_bits_share_a_byte(tmp_path: Path) -> None:
+    """Files have a byte for each; memory has the first of two in the lower half of one."""
+    x = np.random.default_rng(1).integers(-8, 7, 512).astype(np.int8)
+    for name, array in (("x", x), ("y_golden", x.astype(np.float16)), ("z_golden", x + 1)):
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "widen.cpp").write_text(HALVES_OF_BYTES)
+    args = [
+        {"in": "x.npy", "shape": [512], "dtype": "int4"},
+        {"out": "y.npy", "shape": [512], "dtype": "float16"},
+        {"out": "z.npy", "shape": [512], "dtype": "int4"},
+        {"scalar": "uint32", "value": 512},
+    ]
+    content = {"block_dim": 1, "args": args, "expect": {"y.npy": "y_golden.npy", "z.npy": "z_golden.npy"}}
+    (tmp_path / "launch.json").write_text(json.dumps(content))
+    words = [str(tmp_path / "widen.cpp"), "--entry", "widen", "--launch", str(tmp_path / "launch.json")]
+    done = CliRunner().invoke(cli, ["twin", "run", *words])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 16])
+def test_what_memory_holds_of_four_bits_comes_back(count: int) -> None:
+    values = np.arange(count) % 16 - 8
+    data = to_memory(values, "int4")
+    assert len(data) == nbytes_of("int4", count)
+    assert from_memory(data, "int4", count).tolist() == values.tolist()

@@ -22,6 +22,7 @@ DTYPES = {
     "BF16": "bfloat16",
     "DOUBLE": "float64",
     "BOOL": "bool",
+    "INT4": "int4",
 } | {
     name: name.lower() for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64")
 }

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.bare import Bare, run_bare
-from evokernel_core.twin.dtypes import DTYPES
+from evokernel_core.twin.dtypes import DTYPES, to_memory
 from evokernel_core.twin.operators.build import OperatorLaunch, build_operator
 from evokernel_core.twin.operators.case import Case, Given, Tensor, combination_of, request_text, tensors
 from evokernel_core.twin.operators.definition import Description, Operator
@@ -118,7 +118,7 @@ def _inferred(
 def _cleared(name: str, tensor: Tensor, work: Path) -> Tensor:
     """Memory for an output that nobody asks for: the kernel may write it, or leave it as it is."""
     file = f"{name}.left_out.npy"
-    np.save(work / file, np.zeros(tensor.shape, "uint16" if tensor.dtype == "bfloat16" else tensor.dtype))
+    np.save(work / file, np.zeros(tensor.shape, DTYPES[tensor.dtype]))
     return evolve(tensor, file=file)
 
 
@@ -133,7 +133,7 @@ def _values(
         files = []
         for index, tensor in enumerate(tensors(case.inputs.get(parameter.name))):
             target = work / f"{parameter.name}.{index}.values.bin"
-            target.write_bytes(np.ascontiguousarray(np.load(work / tensor.file)).tobytes())
+            target.write_bytes(to_memory(np.load(work / tensor.file), tensor.dtype))
             files.append(target)
         yield parameter.name, files
 

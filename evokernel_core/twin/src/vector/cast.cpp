@@ -250,14 +250,33 @@ bool CheckSide(const CastPlan &plan, const Operand &operand, bool write, const c
     return CheckOperand(operand, plan.walk, 32, write, name, what, at);
 }
 
+// Of int4 the bytes are those of the run: its walk is that of the other operand, whose lanes it has.
+void CheckNibbles(const CastPlan &plan, const char *name, At at)
+{
+    const uint64_t dst = RunBytes(plan.dst, plan.walk.elements);
+    const uint64_t src = RunBytes(plan.src, plan.walk.elements);
+    const uint32_t to = plan.dst.ref.address;
+    const uint32_t from = plan.src.ref.address;
+    const bool disjoint = to + dst <= from || from + src <= to;
+    if (!disjoint && (to != from || dst > src)) {
+        ReportError("overlap", at, "%s has overlapping operands at bytes %u and %u of UB; give dst a place of its own.",
+                    name, to, from);
+    }
+}
+
 bool CheckCast(const CastPlan &plan, const char *name, At at)
 {
     const bool usable =
         CheckSide(plan, plan.src, false, name, "src", at) & CheckSide(plan, plan.dst, true, name, "dst", at);
-    if (usable) {
+    if (!usable) {
+        return false;
+    }
+    if (plan.dst.ref.dtype == DType::S4 || plan.src.ref.dtype == DType::S4) {
+        CheckNibbles(plan, name, at);
+    } else {
         CheckOverlap(plan.dst, plan.src, plan.walk, false, name, at);
     }
-    return usable;
+    return true;
 }
 
 }  // namespace
