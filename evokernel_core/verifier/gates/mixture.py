@@ -46,9 +46,9 @@ class Magnitudes:
         return Values(base, offset=exponent) if self.is_offset else Values(base, scale=exponent)
 
 
-TINY = Magnitudes({"float32": (-40, -16), "bfloat16": (-40, -16), "float16": (-18, -8)}, MILD)
+TINY = Magnitudes({"float32": (-40, -20), "bfloat16": (-40, -20), "float16": (-18, -8)}, MILD)
 """Squares are in range, of float16 in the wider type; a constant of one or more that comes and goes takes all
-digits, in float16 also where it does so in float32."""
+digits, in float16 also where it does so in float32, and where a norm's eps leaves a thousand of it."""
 LARGE = Magnitudes({"float32": (24, 60), "bfloat16": (24, 60), "float16": (11, 13)}, MILD)
 """Beyond what a float holds as a whole number, squares being in range; of float16 up to its end."""
 OFFSET = Magnitudes(
