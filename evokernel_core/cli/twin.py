@@ -138,7 +138,8 @@ def run_op(folder: Path, case_file: Path | None, as_json: bool, **options: Any) 
     CASE.json: {"operator": "AddRmsNorm", "inputs": {"x1": "x1.npy", "x2": "x2.npy", "gamma": null},
       "attributes": {"epsilon": 1e-5}, "outputs": {"y": {"shape": [8, 2048], "dtype": "float16"}},
       "expect": {"y": "golden.npy"}, "rtol": 1e-3, "atol": 1e-3}
-    A list of tensors is a list; a bfloat16 tensor {"file": "x.npy", "dtype": "bfloat16"} has its 16 bits.
+    A list of tensors is a list; a bfloat16 tensor {"file": "x.npy", "dtype": "bfloat16"} has its 16 bits,
+    one of int4 a byte for each element.
     An input in "expect" is changed in place. An output given as a file holds it before the call; one that the
     operator requires and the case leaves out has the shape that the operator's own shape function says.
     """

@@ -16,8 +16,8 @@ DTYPES: Mapping[str, str] = {
     "bfloat16": "uint16",
     "int4": "int8",
 }
-"""Names of dtypes in a LAUNCH.json, and numpy's in files: bfloat16 stays as its 16 bits, and an element of int4 has
-a byte of its own."""
+"""Names of dtypes in a LAUNCH.json, and numpy's in files: bfloat16 stays as its 16 bits, an element of int4
+has a byte of its own."""
 PACKED = "int4"
 """Two of its elements share a byte in memory, the first one in the lower half."""
 
