@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import log2, prod
 from pathlib import Path
 from random import Random
 
@@ -132,3 +133,17 @@ def test_each_size_is_beyond_and_a_multiple_of_16_beside_the_files_others(task: 
             ]
             assert any(size > symbol.size for size in apart)
             assert any(size % 16 == 0 and not mixture.is_power(size) for size in apart)
+
+
+@pytest.mark.parametrize("task", tuple(tasks()), ids=lambda task: task.name)
+def test_large_values_leave_room_for_sums_of_all_squares(task: KernelTask) -> None:
+    """A variance about another point than the mean is several times as large on the way."""
+    count = max(prod(operand.spec.sizes(task.sizes)) for operand in task.graph.inputs)
+    scales = [
+        float(how.split("*2^")[1])
+        for seed in range(50)
+        for how in mixture.magnitudes(task, Random(seed))
+        if "*2^" in how and "*2^-" not in how
+    ]
+    assert max(scales) > 10
+    assert 2 * max(scales) + log2(count) <= 127 - 3

@@ -6,6 +6,7 @@ from it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
@@ -50,7 +51,7 @@ TINY = Magnitudes({"float32": (-40, -20), "bfloat16": (-40, -20), "float16": (-1
 """Squares are in range, of float16 in the wider type; a constant of one or more that comes and goes takes all
 digits, in float16 also where it does so in float32, and where a norm's eps leaves a thousand of it."""
 LARGE = Magnitudes({"float32": (24, 60), "bfloat16": (24, 60), "float16": (11, 13)}, MILD)
-"""Beyond what a float holds as a whole number, squares being in range; of float16 up to its end."""
+"""Beyond what a float holds as a whole number, sums of squares being in range; of float16 up to its end."""
 OFFSET = Magnitudes(
     {"float32": (8, 11), "bfloat16": (2, 4), "float16": (4, 7)}, ("normal", "uniform", "ties"), is_offset=True
 )
@@ -323,8 +324,20 @@ def narrowest(task: KernelTask) -> str:
 
 def magnitudes(task: KernelTask, numbers: Random) -> list[str]:
     """One case each that is wholly tiny, wholly large, and far from 0."""
-    dtype, limits = narrowest(task), limits_of(task)
+    low, high = limits_of(task)
+    dtype, limits = narrowest(task), (low, min(high, _summed(task)))
     return [str(choice.drawn(dtype, limits, numbers)) for choice in (TINY, LARGE, OFFSET)]
+
+
+def _summed(task: KernelTask) -> int:
+    """The exponent of two at which the squares of all elements of the largest input may be summed eight
+    times over: right kernels sum in another order, and about another point."""
+    counts = (math.prod(operand.spec.sizes(task.sizes)) for operand in task.graph.inputs)
+    return (_LAST_EXPONENT - 3 - max(counts, default=1).bit_length()) // 2
+
+
+_LAST_EXPONENT = 127
+"""Of float32 and bfloat16."""
 
 
 def even_size(symbol: Symbol, most: int, numbers: Random) -> int:
