@@ -14,7 +14,7 @@ import torch
 
 from evokernel_core.capture import client
 from evokernel_core.capture.agent.eager.compare import Wanted, compare_draws
-from evokernel_core.capture.agent.eager.judge import CodeAndGraph, difference, otherwise_in_memory
+from evokernel_core.capture.agent.eager.judge import CodeAndGraph, difference, noise_of, otherwise_in_memory
 from evokernel_core.capture.agent.inputs.trials import Known
 from evokernel_core.capture.agent.loading import devices
 from evokernel_core.capture.agent.loading.imports import Imports
@@ -211,6 +211,22 @@ def test_values_are_judged_by_what_stays_in_float64() -> None:
     finite = torch.tensor([1.0, 2.0])
     assert not judged(finite, overflown, CodeAndGraph(finite.double(), finite.double()))
     assert judged(finite, overflown, CodeAndGraph(finite.double(), overflown.double()))
+
+
+def test_what_is_left_of_the_largest_numbers_depends_on_the_order_in_float64_too() -> None:
+    """PyTorch's batch normalisation keeps its sums in float64 on a CPU, where the same residue stays."""
+    most = torch.finfo(torch.float32).max
+    values = [torch.tensor([most, -most, most / 4, -most / 4] * 16), torch.tensor(3)]
+    code, graph = torch.tensor([0.646, 2.0]), torch.tensor([-3.9e19, 2.0])
+    wide = CodeAndGraph(code.double(), graph.double())
+    assert noise_of(values) > 3.9e19 and noise_of([torch.ones(100), None]) < 1e-12
+    for pair, noise, same in (
+        ((code, graph), noise_of(values), True),
+        ((code, graph), 0.0, False),
+        ((code, torch.tensor([math.inf, 2.0])), noise_of(values), False),
+        ((code, torch.tensor([most, 2.0])), noise_of(values), False),
+    ):
+        assert (not difference(CodeAndGraph(*pair), lambda: wide, noise=noise)) is same
 
 
 def test_what_overflows_on_the_way_is_judged_beside_the_largest_number() -> None:

@@ -7,7 +7,8 @@ import pytest
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.verifier.draw import Draw
-from evokernel_core.verifier.gates.narrow_types import narrow_bits, wide_cases
+from evokernel_core.verifier.gates.cases import total_bytes
+from evokernel_core.verifier.gates.narrow_types import MANY_TILES, narrow_bits, wide_cases
 from tests.verifier.conftest import make_task, read_source
 
 OWN = "void Compute(uint32_t row) { } struct Own { uint32_t rows; };"
@@ -66,3 +67,12 @@ def _sizes(task: KernelTask, draw: Draw, bits: int) -> list[dict[str, int]]:
 
 def test_a_text_without_them_costs_nothing() -> None:
     assert not list(wide_cases(make_task("softmax"), Draw("0" * 32), ()))
+
+
+@pytest.mark.parametrize("name", ["relu", "softmax", "add"])
+def test_in_each_draw_a_core_has_several_tiles_where_a_type_is_narrow(name: str) -> None:
+    task = make_task(name)
+    for number in range(20):
+        plans = list(wide_cases(task, Draw(f"{number:032x}"), (8,)))
+        most = max(total_bytes(task, dict(plan.sizes)) for plan in plans)
+        assert MANY_TILES <= most <= 2 * MANY_TILES

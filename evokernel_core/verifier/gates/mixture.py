@@ -330,14 +330,14 @@ def magnitudes(task: KernelTask, numbers: Random) -> list[str]:
 
 
 def _summed(task: KernelTask) -> int:
-    """The exponent of two at which the squares of all elements of the largest input may be summed eight
-    times over: right kernels sum in another order, and about another point."""
+    """The exponent of two at which the squares of all elements of the largest input may be summed a thousand
+    times over: what is computed of it may have more elements, and right kernels sum about another point."""
     counts = (math.prod(operand.spec.sizes(task.sizes)) for operand in task.graph.inputs)
-    return (_LAST_EXPONENT - 3 - max(counts, default=1).bit_length()) // 2
+    return (_LAST_EXPONENT - _ROOM - max(counts, default=1).bit_length()) // 2
 
 
-_LAST_EXPONENT = 127
-"""Of float32 and bfloat16."""
+_LAST_EXPONENT, _ROOM = 127, 10
+"""Of float32 and bfloat16, and the bits that are left below it."""
 
 
 def even_size(symbol: Symbol, most: int, numbers: Random) -> int:

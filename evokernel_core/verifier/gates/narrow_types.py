@@ -7,18 +7,28 @@ the tile. A variable, a field of the tiling data, or a conversion inside an expr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from random import Random
 
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.lexer import CppTokenKind, Token, tokenize
 from evokernel_core.verifier.draw import Draw
-from evokernel_core.verifier.gates.cases import SEED_BITS, SHORT_OTHERS, CasePlan, long_sizes
+from evokernel_core.verifier.gates.cases import (
+    SEED_BITS,
+    SHORT_OTHERS,
+    CasePlan,
+    is_heavy,
+    long_sizes,
+    total_bytes,
+)
 from evokernel_core.verifier.gates.texts import lexed_texts
 
 BITS = {"int8_t": 7, "uint8_t": 8, "int16_t": 15, "uint16_t": 16, "short": 15,
         "int8": 7, "uint8": 8, "int16": 15, "uint16": 16}  # fmt: skip
 """How many bits the largest number of a type has."""
 WORD = 32
+MANY_TILES = 16 * 1024**2
+"""Bytes of all tensors at which each of 40 cores has had its 192 KB twice."""
 LAST_BEGINS = 1.25
 """Times what a type counts: of five cores and more the last begins beyond it."""
 _MASKS = {(1 << bits) - keeps: bits for bits in (15, 16) for keeps in (0, 1)}
@@ -49,6 +59,21 @@ def wide_cases(task: KernelTask, draw: Draw, bits: Sequence[int]) -> Iterator[Ca
             if sizes is not None:
                 seed, is_beyond = numbers.getrandbits(SEED_BITS), size > symbol.size
                 yield CasePlan(tuple(sizes.items()), seed, "normal", may_decline=is_beyond)
+    if known:
+        yield from _many_tiles(task, numbers)
+
+
+def _many_tiles(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
+    """One size so large that each core has several tiles, with the others as they are in the file: where one
+    begins is beyond a narrow type from the second tile on."""
+    for symbol in numbers.sample(task.symbols, len(task.symbols)):
+        others = total_bytes(task, {**task.sizes, symbol.name: symbol.minimum})
+        each = (total_bytes(task, task.sizes) - others) // max(symbol.size - symbol.minimum, 1)
+        size = symbol.minimum + int(MANY_TILES * numbers.uniform(1.0, 1.25)) // max(each, 1)
+        sizes = {**task.sizes, symbol.name: size}
+        if size > symbol.size and total_bytes(task, sizes) <= 2 * MANY_TILES and not is_heavy(task, sizes):
+            yield CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), "normal", may_decline=True)
+            return
 
 
 def _declared(tokens: Sequence[Token]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from ..sentence import Sentence
 from . import draws
 from .draws import Given
 from .forked import Report, bounded
-from .judge import CodeAndGraph, difference, otherwise_in_memory, unequal
+from .judge import CodeAndGraph, Wide, difference, noise_of, otherwise_in_memory, unequal
 from .subject import Place, Subject
 
 _WIDE = {
@@ -51,6 +51,10 @@ _ADDING = frozenset(
 )
 """Operations that add up many terms, or scale and shift by such sums: of which sign a zero is that is left of
 them depends on the order, which PyTorch's own kernels choose otherwise than its decompositions."""
+_AVERAGING = frozenset(
+    "mean var var_mean std native_layer_norm native_group_norm native_batch_norm".split()  # noqa: SIM905
+)
+"""Those of them whose sums PyTorch keeps in float64 on a CPU."""
 _OF_OWN_ORDER = frozenset({"scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"})
 """Operations whose results lie in memory in an order that each device chooses."""
 _REFUSING = (IndexError, RuntimeError)
@@ -335,6 +339,7 @@ class _Both:
         self._given = given
         operations = {node["op"].split(".")[1] for node in graph["nodes"]}
         self._signed = _ADDING.isdisjoint(operations)
+        self._noise = 0.0 if _AVERAGING.isdisjoint(operations) else noise_of(given.of_code)
         self._has_own_order = not _OF_OWN_ORDER.isdisjoint(operations)
         self._wide: tuple[list[Any], list[Any], Given] | None = None
         self._tried = False
@@ -346,7 +351,7 @@ class _Both:
             if not isinstance(code, torch.Tensor):
                 continue
             pair = CodeAndGraph(code, self._given_by_call(of_graph, place))
-            sentence = difference(pair, partial(self._exact, place), signed=self._signed)
+            sentence = self._difference(pair, partial(self._exact, place))
             if sentence := sentence or (Sentence() if self._has_own_order else otherwise_in_memory(pair)):
                 return Sentence("result {number} is {what}", number=number + 1, what=sentence)
         return Sentence()
@@ -375,7 +380,7 @@ class _Both:
             else:
                 pair = CodeAndGraph(after, of_graph[update["output"]])
                 exact = partial(self._exact_input, index, update["output"])
-                result = difference(pair, exact, signed=self._signed)
+                result = self._difference(pair, exact)
             if result:
                 return Sentence("{input} is left as {what}", input=leaf.expression, what=result)
         return Sentence()
@@ -387,6 +392,9 @@ class _Both:
         return difference(CodeAndGraph(after, before), lambda: None) or Sentence(
             "other values than the graph leaves"
         )
+
+    def _difference(self, pair: CodeAndGraph, exact: Wide) -> Sentence:
+        return difference(pair, exact, signed=self._signed, noise=self._noise)
 
     def _exact(self, place: Place) -> CodeAndGraph | None:
         both = self._both()
@@ -405,7 +413,7 @@ class _Both:
                 {i["name"]: torch.tensor(i["value"], dtype=torch.float64) for i in settings}
             )
             try:
-                of_graph = _run_graph(widened(self._graph, _WIDE), given, self._sizes)
+                of_graph = _run_graph(widened(self._graph, _WIDE, exact=True), given, self._sizes)
                 with _widening():
                     of_code = _run_code(self._subject, given, self._path)
             except Exception:  # not every code takes float64: then what is known of float32 decides

@@ -7,7 +7,7 @@ loses far more digits than the code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,20 @@ Wide = Callable[[], "CodeAndGraph | None"]
 """The same result in float64; None where one of the two cannot be computed so."""
 
 
-def difference(pair: CodeAndGraph, wide: Wide, *, signed: bool = True) -> Sentence:
-    """What differs, empty where nothing but rounding does. With ``signed`` no zero is the other zero."""
+def noise_of(values: Iterable[Any]) -> float:
+    """How far sums of the values in two orders may be apart where each is kept in float64, as PyTorch keeps
+    those of float32 on a CPU: what is left where the largest cancel is no more exact in float64 itself."""
+    sizes = [tensor.abs().double().nan_to_num(0.0, 0.0, 0.0) for tensor in values if _adds(tensor)]
+    return max((torch.finfo(torch.float64).eps * float(size.sum()) for size in sizes), default=0.0)
+
+
+def _adds(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
+
+
+def difference(pair: CodeAndGraph, wide: Wide, *, signed: bool = True, noise: float = 0.0) -> Sentence:
+    """What differs, empty where nothing but rounding does. With ``signed`` no zero is the other zero; two
+    numbers within the ``noise`` of sums are the same."""
     code, graph = pair.code, pair.graph
     if code.dtype != graph.dtype:
         return Sentence(
@@ -55,8 +67,11 @@ def difference(pair: CodeAndGraph, wide: Wide, *, signed: bool = True) -> Senten
             CodeAndGraph(torch.view_as_real(code.resolve_conj()), torch.view_as_real(graph.resolve_conj())),
             lambda: _parts(wide()),
             signed=signed,
+            noise=noise,
         )
     apart = unequal(code, graph, _UNITS)
+    if noise and code.is_floating_point():
+        apart &= ~_are_finite(pair) | (_lost(code, graph.double()) > noise)
     if not signed:
         apart &= (code != 0) | (graph != 0)
     if not bool(apart.any()):

@@ -16,7 +16,10 @@ _MANY_ROWS = 12
 """Rows from which each of them may be drawn otherwise."""
 _EXACT = 2 / 3
 _COLUMNS = 1 / 4
-_SQUARED = 2.0**60
+_SQUARED, _LAST_EXPONENT, _ROOM = 2.0**60, 127, 10
+"""Squares of values as large have a sum over all elements that stays so many bits below the end of float32:
+what is computed of a tensor may have more elements, and right kernels sum about another point than the mean.
+"""
 _END = 0.9
 """The share of a type's largest number that values reach."""
 
@@ -37,7 +40,7 @@ def draw_near(
     sign, what lies next to it, half and twice of it; with ``far`` also what it swallows, what lies beyond it,
     and what a product with it leaves no number of. A sixth is N(0, 1). With ``columns`` a quarter of these,
     too, lies beyond a number in all rows, on one side of 0. Float32 of the given shape, within the dtype's
-    range, and with ``squares`` such that squares are in that of float32."""
+    range, and with ``squares`` such that sums of squares are in that of float32."""
     rows, length = math.prod(shape[:-1]), shape[-1] if shape else 1
     count, width = (rows, length) if rows >= _MANY_ROWS else (rows * length, 1)
     limits = torch.finfo(dtype)
@@ -57,7 +60,8 @@ def draw_near(
     if far and columns:
         values = _with_columns(values.reshape(rows, length), numbers, limits, generator)
     if squares:
-        values = torch.copysign(values.abs().clamp(1.0 / _SQUARED, _SQUARED), values)
+        most = 2.0 ** ((_LAST_EXPONENT - _ROOM - (rows * length).bit_length()) // 2)
+        values = torch.copysign(values.abs().clamp(1.0 / _SQUARED, min(_SQUARED, most)), values)
     return values.clamp(-limits.max * _END, limits.max * _END).reshape(shape).float()
 
 

@@ -148,18 +148,18 @@ def _second_of(data: Any, names: set[str]) -> bool:
     return isinstance(data, dict) and data.get("ref") in names and data["index"] == 1
 
 
-def widened(data: Any, types: Mapping[str, str]) -> Any:
+def widened(data: Any, types: Mapping[str, str], *, exact: bool = False) -> Any:
     """A graph's JSON with wider dtype arguments. Fractions stay what they are in float32: a value that equals
-    one of them is on the same side of it in either type."""
-    if isinstance(data, float) and abs(data) <= _LARGEST_SINGLE:
+    one of them is on the same side of it in either type; ``exact`` ones stay as the code has them."""
+    if isinstance(data, float) and abs(data) <= _LARGEST_SINGLE and not exact:
         return float(torch.tensor(data, dtype=torch.float32))
     if isinstance(data, list):
-        return [widened(element, types) for element in data]
+        return [widened(element, types, exact=exact) for element in data]
     if not isinstance(data, dict):
         return data
     if set(data) == {"dtype"} and data["dtype"] in types:
         return {"dtype": types[data["dtype"]]}
-    return {key: widened(value, types) for key, value in data.items()}
+    return {key: widened(value, types, exact=exact) for key, value in data.items()}
 
 
 def convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: Any) -> torch.Tensor:
