@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.measuring import turns as turns_module
-from benchmarks.measuring.gpu_devices import devices_table
 from benchmarks.measuring import flags
+from benchmarks.measuring import turns as turns_module
 from benchmarks.measuring.classes import AS_LEFT, COMPILE, EAGER, HALF, OURS, STRICT, TUNED
+from benchmarks.measuring.gpu_devices import devices_table
 from benchmarks.measuring.gpu_rows import rows_of, ruled
 from benchmarks.measuring.gpu_table import figures, merged, summary, table
 from benchmarks.measuring.gpu_truth_page import OWN, SHARED, page, recorded

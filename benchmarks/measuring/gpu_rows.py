@@ -59,7 +59,7 @@ def _of_others(row: dict[str, Any], answer: Mapping[str, Any]) -> list[dict[str,
     types are, and farther than float32."""
     row["parameters"] = answer["parameters"].get(row["system"], "")
     row["flags"] |= answer["flags"].get(row["system"], {})
-    if row["right"] is not False or row["why"]:
+    if row["right"] is not False or row["why"] or row["error"] is None:
         return [row]
     half = not answer["exact"] and row["error"] <= MOST_HALF_ERROR
     said = "right as half types are" if half else f"wrong; parameters: {row['parameters']}"
