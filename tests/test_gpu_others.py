@@ -1,4 +1,4 @@
-"""Kernels that others published beside a problem's model: opened, called, judged, and lost alone; on the CPU."""
+"""Kernels that others published beside a problem's model: opened, called, judged, lost alone; on the CPU."""
 
 from __future__ import annotations
 
