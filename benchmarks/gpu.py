@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py SUITE --tasks DIR --json OUT [--levels 1,2] [--problems 1..100] [--seconds 420]
                              [--jobs 14] [--device nvidia_h200] [--python INTERPRETER] [--commit HASH]
+                             [--others adaexplore=DIR] [--max-autotune N] [--seed S]
     python benchmarks/gpu.py --merge OUT [OUT ...]
 
 SUITE is the folder ``KernelBench`` of a checkout, DIR has its problems as captured tasks. Kernels are
@@ -9,12 +10,19 @@ compiled in so many processes while one process, alone on the GPU, times: ours f
 file as it is and through torch.compile, taking turns. Problems that OUT has are not run again, so that a run
 goes on where another ended; no problem begins after so many seconds. ``--merge`` adds rows to
 docs/results/h200.jsonl, the newest of each kind, and writes the table docs/results/h200.md.
+
+``--others NAME=DIR``, as often as there are such folders, has kernels that others published take turns with
+these on the same inputs (``measuring/others.py`` says in which layouts and forms). ``--max-autotune`` draws
+so many of the problems that are asked for; in these torch.compile with max-autotune is timed as well, without
+CUDA graphs, which no system has. What ends the process that times costs its own row: the problem is timed
+again without it. docs/contributing.md has the commands of a run on a borrowed GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import time
@@ -25,10 +33,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from attrs import evolve
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.measuring.classes import MODES, OURS, TUNED
 from benchmarks.measuring.gpu_rows import rows_of, ruled
 from benchmarks.measuring.gpu_table import merged, summary, table
+from benchmarks.measuring.others import file_of
 from benchmarks.measuring.problems import Problem, Setting, context, prepare, problems_of, start
 from benchmarks.measuring.room import Room
 from evokernel_core.domain.errors import VerifierUnavailable
@@ -41,6 +53,8 @@ WARMED_BYTES = 24 << 30
 """Of the GPU's memory, for the inputs of problems that are compiled while others are timed."""
 TIMED_SECONDS = 90.0
 """For one problem at the most; what takes longer hangs."""
+OTHER_SECONDS, TUNED_SECONDS = 60.0, 240.0
+"""More for each kernel of others, and where max-autotune tunes."""
 SESSION_SECONDS = 0.4
 """Of device and host for one of a problem's sessions, twenty rounds at the least."""
 
@@ -51,11 +65,7 @@ def main() -> int:
         return merge(args.merge)
     result = _earlier(args.json)
     begun = {(row["level"], row["problem"]) for row in result["rows"]}
-    asked = [
-        one
-        for one in problems_of(args.suite, args.tasks, [int(level) for level in args.levels.split(",")])
-        if one.number in args.numbers and (one.level, one.name) not in begun
-    ]
+    asked = [one for one in asked_of(args) if (one.level, one.name) not in begun]
     with TemporaryDirectory(prefix="evokernel-gpu-") as folder:
         setting = Setting(args.device, args.python, Path(folder))
         setting.cubins.mkdir()
@@ -71,6 +81,19 @@ def main() -> int:
     return 0
 
 
+def asked_of(args: argparse.Namespace) -> list[Problem]:
+    """The problems that are asked for; which are drawn depends on these and the seed alone."""
+    levels = [int(level) for level in args.levels.split(",")]
+    known = [one for one in problems_of(args.suite, args.tasks, levels) if one.number in args.numbers]
+    drawn = random.Random(args.seed).sample(known, min(args.max_autotune, len(known)))
+    return [evolve(one, others=_others(args, one), tuned=one in drawn) for one in known]
+
+
+def _others(args: argparse.Namespace, problem: Problem) -> dict[str, Path]:
+    files = {name: file_of(folder, problem.level, problem.name) for name, folder in args.others.items()}
+    return {name: file for name, file in files.items() if file is not None}
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("suite", type=Path, nargs="?")
@@ -83,10 +106,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", default=DEFAULT_GPU)
     parser.add_argument("--python", default="", help="the interpreter with torch and triton")
     parser.add_argument("--commit", default="", help="what is measured, where the tree does not say")
+    parser.add_argument("--others", action="append", default=[], metavar="NAME=DIR", help="others' kernels")
+    parser.add_argument("--max-autotune", type=int, default=0, metavar="N", help="problems drawn for it")
+    parser.add_argument("--seed", type=int, default=0, help="of that draw")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="OUT")
     args = parser.parse_args()
     if not args.merge and not (args.suite and args.tasks and args.json):
         parser.error("give the suite, --tasks and --json, or results with --merge")
+    args.others = {name: Path(folder) for name, _, folder in (one.partition("=") for one in args.others)}
+    for name, folder in args.others.items():
+        if name in (OURS, *MODES) or not folder.is_dir():
+            parser.error(f"--others takes NAME=DIR; {name}={folder} names no folder, or a system of ours")
     first, _, last = args.problems.partition("..")
     args.numbers = range(int(first), int(last or first) + 1)
     args.begun = time.monotonic()
@@ -134,7 +164,7 @@ class Run:
                 again.append((problem, done))
         for problem, done in again:
             if self._left() > 0:
-                self._timed(problem, done, conditions)
+                self._timed(problem, done, conditions, last=True)
         known = {(row["level"], row["problem"]) for row in self._result["rows"]}
         for problem in problems:
             if (problem.level, problem.name) not in known:
@@ -160,30 +190,45 @@ class Run:
                 error = future.exception()
                 yield problem, future.result() if error is None else f"{type(error).__name__}: {error}"[:400]
 
-    def _timed(self, problem: Problem, done: dict[str, Any], conditions: Mapping[str, Any]) -> str:
-        """Writes a problem's rows; "memory" where the device had too little for now."""
-        why, request = done["why"], {**done["request"], "seconds": SESSION_SECONDS}
+    def _timed(
+        self, problem: Problem, done: dict[str, Any], conditions: Mapping[str, Any], *, last: bool = False
+    ) -> str:
+        """Writes a problem's rows; "memory" where the device had too little for now, unless it is the last
+        time."""
+        request = {**done["request"], "seconds": SESSION_SECONDS}
         began = time.monotonic()
         answer = self._asked(request)
-        if answer.get("memory"):
+        if answer.get("memory") and not last:
             self._result["left_out"][_key(problem)] = f"memory: {answer['error']}"
             return "memory"
-        if "error" in answer and request["call"] is not None:
-            why = answer["error"]
-            answer = self._asked({**request, "call": None})
+        lost = dict[str, str]()
+        if "error" in answer:
+            answer, lost = self._with_fewer(request, answer)
         if "error" in answer:
             self._result["left_out"][_key(problem)] = answer["error"]
             return "error"
-        about = {**done["about"], "why": {**answer["why"], **({"ours": why} if why else {})}}
+        systems = [*([TUNED] if problem.tuned else []), *problem.others]
+        about = {**done["about"], "systems": systems, "why": {**answer["why"], **done["why"], **lost}}
         rows = rows_of(problem, about, answer, conditions, self._dated())
         self._result["rows"] += rows
         self._write()
         _print(problem, rows, time.monotonic() - began, answer["seconds"], done["about"]["warm"])
         return ""
 
+    def _with_fewer(
+        self, request: Mapping[str, Any], failed: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The answer without the systems that may have ended a request, and why these are not in it."""
+        for lost in combinations_of(request):
+            answer = self._asked(without(request, lost))
+            if "error" not in answer:
+                return answer, dict.fromkeys(lost, failed["error"])
+        return failed, {}
+
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        seconds = TIMED_SECONDS + OTHER_SECONDS * len(request["others"]) + TUNED_SECONDS * request["tuned"]
         try:
-            return self._timers.ask(request, TIMED_SECONDS)
+            return self._timers.ask(request, seconds)
         except JudgeLost as error:
             return {"error": "it did not end in time" if error.hung else f"the process ended: {error.said}"}
 
@@ -200,6 +245,25 @@ class Run:
             process.terminate()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._timers.close()
+
+
+def combinations_of(request: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The systems that a request can do without: each of others' first, ours, then several."""
+    foreign = [*request["others"], *([TUNED] if request["tuned"] else [])]
+    ours = [OURS] if request["call"] is not None else []
+    alone = [(one,) for one in [*foreign, *ours]]
+    several = [tuple(foreign), (*foreign, *ours)]
+    return list(dict.fromkeys([*alone, *(some for some in several if some)]))
+
+
+def without(request: Mapping[str, Any], systems: Sequence[str]) -> dict[str, Any]:
+    """A request for fewer systems."""
+    return {
+        **request,
+        "others": {name: file for name, file in request["others"].items() if name not in systems},
+        "tuned": request["tuned"] and TUNED not in systems,
+        "call": None if OURS in systems else request["call"],
+    }
 
 
 def _key(problem: Problem) -> str:

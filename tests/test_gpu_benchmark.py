@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.measuring import flags
 from benchmarks.measuring import turns as turns_module
+from benchmarks.measuring.classes import AS_LEFT, COMPILE, EAGER, HALF, OURS, STRICT, TUNED
 from benchmarks.measuring.gpu_devices import devices_table
-from benchmarks.measuring.gpu_rows import AS_LEFT, COMPILE, EAGER, OURS, STRICT, rows_of, ruled
+from benchmarks.measuring.gpu_rows import rows_of, ruled
 from benchmarks.measuring.gpu_table import figures, merged, summary, table
 from benchmarks.measuring.gpu_truth_page import OWN, SHARED, page, recorded
 from benchmarks.measuring.turns import Turn, Turns
@@ -22,6 +24,7 @@ from evokernel_core.targets.triton.backends.intervals import RESOLUTION
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 CONDITIONS = {"device": "NVIDIA H200", "torch": "2.11", "triton": "3.6.0", "driver": "580"}
+OTHER = "adaexplore"
 Row = dict[str, Any]
 
 
@@ -56,11 +59,14 @@ def rows(
         "drawn": False,
         "exact": False,
         "strays": None,
+        "parameters": {OTHER: "copied by name"},
+        "flags": {OTHER: {"tf32_matmul": True}},
     }
-    about = {"why": {}, "kernels": ["ours_kernel"], "roofline_us": 50.0}
+    systems = [system for system in (TUNED, OTHER) if system in figure]
+    about = {"systems": systems, "why": {}, "kernels": ["ours_kernel"], "roofline_us": 50.0}
     problem = SimpleNamespace(level=1, name=f"{number}_thing")
     made = rows_of(problem, about, {**answer, **changed}, CONDITIONS, {"commit": "c", "date": "2026-11-30"})
-    return {row["system"]: row for row in made}
+    return {row["system"] + (" half" if row["class"] == HALF else ""): row for row in made}
 
 
 FAST = {OURS: 100.0, EAGER: 150.0, COMPILE: 120.0}
@@ -177,6 +183,52 @@ def test_the_recorded_pages_are_those_of_the_recorded_figures() -> None:
     assert all(row["speed_up"] == 1.0 for row in ours if not row["edited"])
 
 
+BESIDE = {**FAST, TUNED: 110.0, OTHER: 80.0}
+RIGHT = dict.fromkeys((OURS, EAGER, COMPILE, TUNED), 1e-7)
+
+
+def test_the_fastest_mode_of_the_original_counts_and_others_stand_beside_ours() -> None:
+    made = rows(BESIDE, BESIDE, errors={**RIGHT, OTHER: 2e-5})
+    assert made[OURS]["best_of"] == TUNED and made[OURS]["speed_up"] == pytest.approx(1.1, rel=0.01)
+    theirs = made[OTHER]
+    assert theirs["right"] and theirs["interval"][OURS][0] == pytest.approx(0.8, rel=0.01)
+    assert theirs["flags"]["tf32_matmul"] and not made[EAGER]["flags"].get("tf32_matmul")
+    assert made[TUNED]["interval"][OURS][0] == pytest.approx(1.1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("error", "exact", "half"), [(1e-3, False, True), (2e-2, False, False), (1e-3, True, False)]
+)
+def test_what_is_as_far_off_as_half_types_is_right_in_that_class_alone(
+    error: float, exact: bool, half: bool
+) -> None:
+    made = rows(BESIDE, BESIDE, errors={**RIGHT, OTHER: error}, exact=exact)
+    assert made[OTHER]["right"] is False and f"{error:.1e}" in made[OTHER]["why"]
+    assert (f"{OTHER} half" in made) is half
+    lines = [line for line in table(list(made.values()), {}, None).splitlines() if f"| {OTHER} |" in line]
+    assert lines[0] == f"| {OTHER} | 1, as left | 0 of 1 | 0 | no rows | no rows (0) |"
+    counted = "1 of 1 | 1 | 0.8" if half else "0 of 0 | 0 | no rows"
+    assert lines[2].startswith(f"| {OTHER} | 1, half | {counted}")
+
+
+def test_where_ours_is_wrong_or_theirs_is_missing_nothing_is_compared() -> None:
+    made = rows(BESIDE, BESIDE, errors={**RIGHT, OTHER: 2e-5, OURS: 1.0})
+    assert made[OTHER]["right"] and made[OTHER]["interval"] is None
+    lost = rows(BESIDE, BESIDE, errors=RIGHT)[OTHER]
+    assert lost["right"] is False and "0 of 1 | 0 |" in "".join(table([lost], {}, None).split(OTHER)[1:])
+    words = table([*made.values()], {}, None)
+    assert f"| {OTHER} | 1, as left | 1 of 1 | 0 | no rows | no rows (0) |" in words
+    assert "| kernelagent | no rows |" in words
+
+
+def test_a_half_row_of_an_earlier_run_goes_with_its_run() -> None:
+    old = rows(BESIDE, BESIDE, errors={**RIGHT, OTHER: 1e-3}).values()
+    new = [
+        {**row, "date": "2026-12-02"} for row in rows(BESIDE, BESIDE, errors={**RIGHT, OTHER: 1e-5}).values()
+    ]
+    assert HALF not in {row["class"] for row in merged(list(old), new)}
+
+
 def session(memory: str | None, ratio: float) -> Row:
     low, high = 0.999 * ratio, 1.001 * ratio
     row = {"us": 100, "median_us": 100.0, "ratio": ratio, "low": low, "high": high, "how": "cupti"}
@@ -251,7 +303,8 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
     buffer = SimpleNamespace(zero_=lambda: cuda.passing(7, "memset"))
     made = SimpleNamespace(
         cuda=cuda, uint8="uint8", empty=lambda *shape, **options: buffer, log=[],
-        backends=SimpleNamespace(cudnn=SimpleNamespace(allow_tf32=None)),
+        backends=SimpleNamespace(cudnn=SimpleNamespace(), cuda=SimpleNamespace(matmul=SimpleNamespace())),
+        set_float32_matmul_precision=lambda name: None,
     )  # fmt: skip
     profiler = SimpleNamespace(__enter__=lambda: None)
 
@@ -270,7 +323,8 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def taking_turns(torch: Any) -> tuple[Turns, list[Turn]]:
     systems = [FakeSystem(torch, name, us * 1000) for name, us in ((OURS, 10), (EAGER, 30))]
-    turns = [Turn(system.name, system, system.name == EAGER) for system in systems]
+    classes = {OURS: STRICT, EAGER: AS_LEFT}
+    turns = [Turn(system.name, system, flags.of_class(classes[system.name])) for system in systems]
     return Turns(torch, SimpleNamespace(reading=lambda: {"clock_mhz": 1})), turns
 
 

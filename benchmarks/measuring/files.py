@@ -13,7 +13,7 @@ import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 SEED = 1234
 THREADS = 1
@@ -26,12 +26,22 @@ class Opened:
 
     def __init__(self, torch: Any, path: str, device: str) -> None:
         """Raises what the file raises, and torch's errors."""
-        self.torch = torch
-        module = _module(path)
-        torch.manual_seed(SEED)
+        self.torch, self._device = torch, device
+        self._module = module_of(path)
+        self.model = self.made(self._module.Model)
         with torch.device(device):
-            self.model = module.Model(*module.get_init_inputs()).to(device)
-            self.inputs = [_moved(one, device) for one in module.get_inputs()]
+            self.inputs = [_moved(one, device) for one in self._module.get_inputs()]
+
+    def made(self, kind: Any) -> Any:
+        """A model of a class, from the arguments and the seed of the file's own. Raises what it raises."""
+        self.torch.manual_seed(SEED)
+        with self.torch.device(self._device):
+            return kind(*self._module.get_init_inputs()).to(self._device)
+
+    def arguments(self) -> dict[str, Any]:
+        """What the file's model is made with, by name."""
+        given = self._module.get_init_inputs()
+        return dict(inspect.signature(self._module.Model).bind(*given).arguments)
 
     def names(self) -> dict[str, Any]:
         """What the expressions of a task's inputs are made of."""
@@ -45,7 +55,8 @@ class Opened:
         return eval(expression, self.names())  # of our own capture's, over the file that is run anyway
 
 
-def _module(path: str) -> Any:
+def module_of(path: str) -> Any:
+    """A file, run as a module of its own. Raises what it raises."""
     spec = importlib.util.spec_from_file_location(f"problem_{next(_NUMBERS)}", Path(path))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -76,8 +87,18 @@ def forget(torch: Any) -> None:
 
 
 @contextlib.contextmanager
-def alone(path: str) -> Iterator[None]:
-    """While nobody else who asks for it has the device."""
+def alone(path: str) -> Iterator[TextIO]:
+    """While nobody else who asks for it has the device; what ``lent`` takes."""
     with Path(path).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+@contextlib.contextmanager
+def lent(held: TextIO) -> Iterator[None]:
+    """While others may have the device that ``alone`` holds."""
+    fcntl.flock(held, fcntl.LOCK_UN)
+    try:
         yield
+    finally:
+        fcntl.flock(held, fcntl.LOCK_EX)

@@ -7,13 +7,14 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.measuring.classes import AS_LEFT, EAGER, HALF, MODES, OURS, STRICT
 from evokernel_core.targets.triton.backends.intervals import RESOLUTION, Ratio, ratio_of, resolved
 
-AS_LEFT, STRICT = "as_left", "strict"
-OURS, EAGER, COMPILE = "ours", "eager", "compile"
 SUITE = "kernelbench"
 MOST_ERROR = 1e-4
 """Of float32 without TF32, in units of the reference's root mean square."""
+MOST_HALF_ERROR = 1e-2
+"""Of half types and TF32, in the same units."""
 SHORTCUT = 15.0
 """More than so many times as fast is a shortcut in algebra, and stands apart."""
 UNCHANGED = 1.0
@@ -27,10 +28,12 @@ def rows_of(
     conditions: Mapping[str, Any],
     dated: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """One row a system and class."""
-    rows = []
+    """One row a system and class. ``about`` names the systems beside ours, eager and compile; what one of
+    these computes in half types is right in a class of its own."""
+    rows: list[dict[str, Any]] = []
     for name, timed in answer["classes"].items():
-        for system in (OURS, EAGER, COMPILE):
+        ours_right = False
+        for system in (OURS, *MODES[:2], *about["systems"]):
             row = {
                 "suite": SUITE,
                 "level": problem.level,
@@ -43,8 +46,26 @@ def rows_of(
                 **_conditions(conditions, timed, name),
                 **dated,
             }
-            rows.append(row)
+            if system == OURS:
+                ours_right = row["right"]
+            elif not ours_right:
+                row["interval"] = None
+            rows += [row] if system in (OURS, *MODES) else _of_others(row, answer)
     return rows
+
+
+def _of_others(row: dict[str, Any], answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The row of a kernel that others published, and another where it is as far from the reference as half
+    types are, and farther than float32."""
+    row["parameters"] = answer["parameters"].get(row["system"], "")
+    row["flags"] |= answer["flags"].get(row["system"], {})
+    if row["right"] is not False or row["why"] or row["error"] is None:
+        return [row]
+    half = not answer["exact"] and row["error"] <= MOST_HALF_ERROR
+    said = "right as half types are" if half else f"wrong; parameters: {row['parameters']}"
+    row["why"] = f"{row['error']:.1e} of the reference's root mean square away: {said}"
+    again = half and row["class"] == AS_LEFT
+    return [row, {**row, "class": HALF, "right": True, "why": ""}] if again else [row]
 
 
 def _said(
@@ -59,7 +80,8 @@ def _said(
         why = _broken(about, answer, timed)
         right = not why
     row: dict[str, Any] = {
-        "right": None if answer["drawn"] and system == COMPILE else right,  # it draws other numbers
+        # what PyTorch draws for eager and for us others do not
+        "right": None if answer["drawn"] and system not in (OURS, EAGER) else right,
         "error": error,
         "why": why,
         "offered": None,
@@ -84,7 +106,23 @@ def _said(
         row["kernels"], row["drawn"] = about.get("kernels", []), answer["drawn"]
         if us and right:
             row |= _of_ours(about, answer, figure, decision)
+    elif us and system not in MODES[:2]:
+        row["interval"] = _beside_ours(system, figure, decision)
     return row
+
+
+def _beside_ours(
+    system: str, figure: Mapping[str, Any], decision: Mapping[str, Any]
+) -> dict[str, list[float | None]] | None:
+    """How many times as long as ours a system takes; without bounds where both took no turns."""
+    times = figure["times"]
+    if OURS not in times:
+        return None
+    if OURS in decision["times"] and system in decision["times"]:
+        ratio = ratio_of(times[OURS], times[system], zlib.crc32(system.encode()))
+        return {OURS: [round(one, 4) for one in (ratio.value, ratio.low, ratio.high)]}
+    value = statistics.median(times[system]) / statistics.median(times[OURS])
+    return {OURS: [round(value, 5), None, None]}
 
 
 def ruled(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +172,8 @@ def _of_ours(
     decision: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Whether a row is edited, decided on one session, and how fast it is on the other. A problem whose
-    inputs were drawn outside the timed part is never edited."""
+    inputs were drawn outside the timed part is never edited. Modes of the original count as they were timed;
+    ours is the same launches in every mode of the edited file."""
     if OURS not in decision["times"]:
         return _of_slow(about, figure)
     decided, seen = _ratios(decision["times"]), _ratios(figure["times"])
@@ -158,7 +197,7 @@ def _of_ours(
 def _of_slow(about: Mapping[str, Any], figure: Mapping[str, Any]) -> dict[str, Any]:
     """How fast ours is where it is so much slower than PyTorch that it was timed alone: ratios of medians."""
     medians = {one: statistics.median(us) for one, us in figure["times"].items()}
-    ratios = {one: round(medians[one] / medians[OURS], 5) for one in (EAGER, COMPILE) if one in medians}
+    ratios = {one: round(medians[one] / medians[OURS], 5) for one in MODES if one in medians}
     fastest = min(ratios, key=ratios.__getitem__)
     return {
         "own_share": round(_own(about, figure), 3),
@@ -172,11 +211,7 @@ def _of_slow(about: Mapping[str, Any], figure: Mapping[str, Any]) -> dict[str, A
 def _ratios(times: Mapping[str, Sequence[float]]) -> dict[str, Ratio]:
     """How many times as long as ours each other system takes, by rounds."""
     seed = zlib.crc32(repr(sorted(times)).encode())
-    return {
-        one: ratio_of(times[OURS], times[one], seed)
-        for one in (EAGER, COMPILE)
-        if one in times and len(times[one])
-    }
+    return {one: ratio_of(times[OURS], times[one], seed) for one in MODES if one in times and len(times[one])}
 
 
 def _own(about: Mapping[str, Any], figure: Mapping[str, Any]) -> float:

@@ -6,25 +6,29 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks.measuring.classes import AS_LEFT, COMPILE, EAGER, OURS, STRICT
 from benchmarks.measuring.gpu_devices import Measured, devices_table
-from benchmarks.measuring.gpu_rows import AS_LEFT, COMPILE, EAGER, OURS, STRICT, ruled
+from benchmarks.measuring.gpu_others import others_table
+from benchmarks.measuring.gpu_rows import ruled
 
 Row = Mapping[str, Any]
 SIZES = {1: 100, 2: 100, 3: 50}
 """KernelBench's problems by level."""
-_KIND = ("suite", "level", "problem", "system", "class", "device")
+_KIND = ("suite", "level", "problem", "system", "device")
 
 
 def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
-    """All rows, the newest of each kind, by level and number."""
-    known = {tuple(row[name] for name in _KIND): row for row in map(ruled, old)}
-    for row in sorted(map(ruled, new), key=lambda one: str(one["date"])):
-        known[tuple(row[name] for name in _KIND)] = row
-    return sorted(known.values(), key=_place)
+    """All rows, a system's of a problem from its newest run, by level and number."""
+    runs: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
+    for row in map(ruled, [*old, *new]):
+        dates = runs.setdefault(tuple(row[name] for name in _KIND), {})
+        dates.setdefault(str(row["date"]), []).append(row)
+    newest = (row for dates in runs.values() for row in dates[max(dates)])
+    return sorted({_place(row): row for row in newest}.values(), key=_place)
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    return (row["suite"], row["level"], _number(row["problem"]), row["class"], row["system"])
+    return (row["suite"], row["level"], _number(row["problem"]), row["class"], row["system"], row["device"])
 
 
 def of_class(rows: Iterable[Row], level: int, name: str) -> list[Row]:
@@ -117,6 +121,8 @@ def _lines(
         words += [one[key] for key in ("below_1", "shortcuts", "drafts_over_eager", "drafts_over_compile")]
         cells = " | ".join("" if word is None else str(word) for word in [*words, one["drafts_over_best"]])
         yield f"| {name.replace('level', 'level ').replace('_', ' ')} | {cells} |"
+    yield ""
+    yield from others_table(rows)
     yield ""
     yield "## Problems"
     yield ""

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from benchmarks.measuring.classes import OURS
 from benchmarks.measuring.room import Room
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.family import Family
@@ -34,6 +35,9 @@ from evokernel_core.targets.triton.target import Triton
 
 HERE = Path(__file__).parent
 _WARM_SECONDS = 240.0
+_TRIED_SECONDS = 120.0
+_TRIED_ROOM = 4
+"""Times the inputs' bytes that a kernel of others takes, with what it keeps on the way."""
 _MOST_DOUBLE = 2e12
 """Multiply-adds that a GPU does in float64 within seconds."""
 PRODUCTS = frozenset(("aten.convolution.default",))
@@ -42,12 +46,15 @@ PRODUCTS = frozenset(("aten.convolution.default",))
 
 @frozen
 class Problem:
-    """A file of a suite and the task that was captured of it."""
+    """A file of a suite and the task that was captured of it. ``others``: files of kernels that others
+    published for it, by system; ``tuned``: whether it was drawn to be timed with max-autotune, too."""
 
     level: int
     name: str
     file: Path
     task_file: Path
+    others: Mapping[str, Path] = field(factory=dict)
+    tuned: bool = False
 
     @property
     def number(self) -> int:
@@ -113,7 +120,7 @@ class Preparer:
         self._warm: JudgeProcess | None = None
 
     def prepared(self, problem: Problem) -> dict[str, Any]:
-        """The request to time it, and what a row says of ours; ``why`` where there is no draft of ours."""
+        """The request to time it, what rows say of it, and ``why`` systems are not in the request."""
         task = problem.task()
         gpu = self._author.device
         assert isinstance(gpu, Gpu)
@@ -128,28 +135,56 @@ class Preparer:
             "call": None,
             "double": sum(products) <= _MOST_DOUBLE,
             "strict": any(node.op in PRODUCTS for node in task.graph.nodes),
+            "tuned": problem.tuned,
         }
         about = {"roofline_us": self._author.least_us(task), "warm": warmed.get("warm", "")}
+        lost = {name: self._tried(problem, file, task) for name, file in problem.others.items()}
+        why = {name: said for name, said in lost.items() if said}
+        request["others"] = {name: str(file) for name, file in problem.others.items() if name not in why}
         try:
             request |= self._ours(task, tuple(warmed["scalars"]))
             about["kernels"] = [one.get("function", one.get("op")) for one in request["call"]["launches"]]
-            return {"request": request, "about": about, "why": ""}
         except (EvoKernelError, KeyError, ValueError) as error:
-            return {"request": request, "about": about, "why": f"{type(error).__name__}: {error}"[:400]}
+            why[OURS] = f"{type(error).__name__}: {error}"[:400]
+        return {"request": request, "about": about, "why": why}
 
     def _warmed(self, problem: Problem, task: KernelTask, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        wanted = sum(one.spec.nbytes(task.sizes) for one in task.graph.inputs)
+        request = {"file": str(problem.file), "inputs": inputs}
+        try:
+            return self._asked(request, _given(task), _WARM_SECONDS)
+        except JudgeLost as error:
+            return {"warm": f"lost: {error.said}"[:300], "scalars": []}
+
+    def _tried(self, problem: Problem, file: Path, task: KernelTask) -> str:
+        """Why a kernel of others cannot be timed: it ended the process that called it. Any other error the
+        process that times sees, too."""
+        request = {"file": str(problem.file), "other": str(file)}
+        try:
+            answer = self._asked(request, _TRIED_ROOM * _given(task), _TRIED_SECONDS)
+        except JudgeLost as error:
+            return "its first call did not end" if error.hung else f"the process ended: {error.said}"
+        return str(answer["error"]) if answer.get("broken") else ""
+
+    def _asked(self, request: Mapping[str, Any], nbytes: int, seconds: float) -> dict[str, Any]:
+        """The answer of the process with torch, which is made anew where it ended. Raises JudgeLost."""
         if self._warm is None:
             self._warm = JudgeProcess(self._setting.command("warming.py"))
             atexit.register(self._warm.close)
-        with self._room.taken(wanted):
+        with self._room.taken(nbytes):
             try:
                 self._warm.ready()
-                return self._warm.ask({"file": str(problem.file), "inputs": inputs}, _WARM_SECONDS)
-            except JudgeLost as error:
-                self._warm.close()
-                self._warm = None
-                return {"warm": f"lost: {error.said}"[:300], "scalars": []}
+                answer = self._warm.ask(request, seconds)
+            except JudgeLost:
+                self._end()
+                raise
+        if answer.get("broken"):
+            self._end()
+        return answer
+
+    def _end(self) -> None:
+        if self._warm is not None:
+            self._warm.close()
+            self._warm = None
 
     def _draft(self, task: KernelTask) -> KernelSource:
         """The first draft; where the author would leave all to libraries, that without them. Raises
@@ -177,6 +212,11 @@ class Preparer:
                 launch["cubin"] = shutil.copy(launch["cubin"], self._setting.cubins)
         scratch = {one.name: operands.nbytes[one.name] for one in built.record.scratch}
         return {"call": call, "scratch": scratch}
+
+
+def _given(task: KernelTask) -> int:
+    """Bytes of a task's inputs."""
+    return sum(one.spec.nbytes(task.sizes) for one in task.graph.inputs)
 
 
 def _inputs(task: KernelTask) -> list[dict[str, Any]]:

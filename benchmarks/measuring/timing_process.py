@@ -1,16 +1,19 @@
-"""Times ours, from cubins, beside a problem's own file, eager and compiled; one problem a request.
+"""Times ours, from cubins, beside a problem's own file, eager and compiled, and beside kernels that others
+published; one problem a request.
 
     python timing_process.py CACHE LOCK DEVICE
 
-A request: ``{"file", "inputs", "outputs", "scratch", "call", "double", "strict", "seconds"}`` with inputs and
-outputs as ``problems.Prepared`` has them, ``call`` as the judge takes it or null, ``double`` whether a
-reference in float64 fits, ``strict`` whether TF32 makes a difference. Answer: ``{"systems": {name: {"error",
-"why"}}, "classes": {name: {...}}, ...}`` or ``{"error", "broken", "memory"}``.
+A request: ``{"file", "inputs", "outputs", "scratch", "call", "double", "strict", "others", "tuned",
+"seconds"}`` with inputs and outputs as ``problems.Prepared`` has them, ``call`` as the judge takes it or
+null, ``double`` whether a reference in float64 fits, ``strict`` whether TF32 makes a difference, ``others``
+files of kernels by system, ``tuned`` whether torch.compile runs with max-autotune, too. Answer: ``{"systems":
+{name: {"error", "why"}}, "classes": {name: {...}}, ...}`` or ``{"error", "broken", "memory"}``.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import random
@@ -23,8 +26,11 @@ from typing import Any
 sys.path.pop(0)  # the folder of this file, whose modules are not for everybody
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.measuring import flags
+from benchmarks.measuring.classes import AS_LEFT, COMPILE, EAGER, MODES, OURS, STRICT, TUNED, TUNED_MODE
 from benchmarks.measuring.errors import worst
 from benchmarks.measuring.files import SEED, THREADS, Opened, alone, forget, is_drawn
+from benchmarks.measuring.others import Other
 from benchmarks.measuring.turns import Turn, Turns
 from evokernel_core.targets.triton.backends.child import state
 from evokernel_core.targets.triton.backends.child.arena import Arena
@@ -34,12 +40,10 @@ from evokernel_core.targets.triton.backends.child.judge import failed
 from evokernel_core.targets.triton.backends.child.launching import Launches, Modules
 from evokernel_core.targets.triton.backends.child.timing import CubinSystem, TorchSystem
 
-OURS, EAGER, COMPILE = "ours", "eager", "compile"
-AS_LEFT, STRICT = "as_left", "strict"
 SESSIONS = ("decision", "figure")
 """Which rows are edited is decided on one; the figures come from another."""
 SLOW_US, SLOWER, SLOW_ROUNDS = 10_000.0, 2.0, 4
-"""Ours is timed alone, a few times, where it takes so long and so many times as long as PyTorch."""
+"""What is not PyTorch's is timed apart, a few times, where it takes so long and so many times as long."""
 _COPIED = 1 << 30
 """Bytes of the copy that tells the memory's rate."""
 
@@ -58,7 +62,7 @@ class Timer:
 
 
 class Timed:
-    """A problem's systems, ours and PyTorch's, on the same inputs."""
+    """A problem's systems, ours, PyTorch's and others', on the same inputs."""
 
     def __init__(
         self, torch: Any, device: Any, modules: Modules, turns: Any, request: Mapping[str, Any]
@@ -69,6 +73,8 @@ class Timed:
         self._drawn = any(is_drawn(one["expression"]) for one in given)
         self._before = _buffers(self._opened.model)
         self._exact = False
+        self._outputs = 0
+        self._others: dict[str, Other] = {}
         self._verified: dict[str, Any] = {}
         self._systems: dict[str, Any] = {}
         self._why: dict[str, str] = {}
@@ -99,9 +105,10 @@ class Timed:
         began = time.monotonic()
         opened, classes = self._opened, [AS_LEFT, *([STRICT] if self._request["strict"] else [])]
         model = self._torch.compile(opened.model)
-        self._systems[EAGER] = TorchSystem(self._torch, opened.model, opened.inputs, SEED, self._device.name)
-        self._systems[COMPILE] = TorchSystem(self._torch, model, opened.inputs, SEED, self._device.name)
-        errors, reference = self._errors(classes, model)
+        self._systems[EAGER] = self._system(opened.model)
+        self._systems[COMPILE] = self._system(model)
+        tuned = self._tuned(lock)
+        errors, reference = self._errors(classes, {EAGER: opened.model, COMPILE: model, TUNED: tuned})
         looked = time.monotonic()
         with alone(lock):
             told = {name: self._sessions(name) for name in classes}
@@ -111,36 +118,81 @@ class Timed:
             "reference": reference,
             "drawn": self._drawn,
             "exact": self._exact,
+            "parameters": {name: other.parameters for name, other in self._others.items()},
+            "flags": {name: other.flags for name, other in self._others.items()},
             "strays": self._systems[OURS].strays() if OURS in self._systems else None,
             "seconds": [round(looked - began, 1), round(time.monotonic() - looked, 1)],
         }
 
-    def _errors(self, classes: Sequence[str], model: Any) -> tuple[dict[str, dict[str, float]], str]:
+    def _system(self, function: Callable[..., Any]) -> TorchSystem:
+        return TorchSystem(self._torch, function, self._opened.inputs, SEED, self._device.name)
+
+    def _tuned(self, lock: str) -> Any:
+        """Has what tunes itself do so, on a device that nobody else uses: others' kernels, and the model
+        with max-autotune, which it returns, without CUDA graphs as nothing else has them."""
+        model = self._torch.compile(self._opened.model, mode=TUNED_MODE) if self._request["tuned"] else None
+        firsts: dict[str, Callable[[], Any]] = {
+            name: functools.partial(self._other, name, path) for name, path in self._request["others"].items()
+        }
+        if model is not None:
+            flags.write(self._torch, flags.of_class(AS_LEFT))
+            firsts = {TUNED: lambda: self._results(model), **firsts}
+            self._systems[TUNED] = self._system(model)
+        for name, first in firsts.items():
+            try:
+                with alone(lock):
+                    first()
+                    self._device.wait()
+            except Exception as error:
+                self._lose(name, error)
+        return model
+
+    def _other(self, name: str, path: str) -> None:
+        other = self._others[name] = Other(self._torch, path, self._opened)
+        other.first()
+        self._systems[name] = self._system(other.call)
+
+    def _lose(self, system: str, error: Exception) -> None:
+        """Goes on without a system. Raises the error where the device had too little memory for one that may
+        be left out, and torch's where the device is of no use any more."""
+        if system not in (OURS, EAGER, COMPILE) and failed(error)["memory"]:
+            raise error
+        self._why[system] = f"{type(error).__name__}: {error}"[:300]
+        self._systems.pop(system, None)
+        self._device.wait()
+
+    def _errors(
+        self, classes: Sequence[str], models: Mapping[str, Any]
+    ) -> tuple[dict[str, dict[str, float]], str]:
         """How far each system is from the reference in each class, and what that is."""
         kind, wanted = self._reference()
         self._exact = not all(one.is_floating_point() for one in wanted)
-        ways: dict[str, Callable[[], list[Any]]] = {
-            OURS: self._our_results,
-            EAGER: lambda: self._results(self._opened.model),
-            COMPILE: lambda: self._results(model),
-        }
         errors: dict[str, dict[str, float]] = {name: {} for name in classes}
         for name in classes:
-            self._torch.backends.cudnn.allow_tf32 = name == AS_LEFT
-            for system in [one for one in (EAGER, COMPILE, OURS) if one in self._systems]:
+            for system in [one for one in (*MODES, *self._others, OURS) if one in self._systems]:
+                flags.write(self._torch, self._flags(system, name))
                 try:
-                    got = ways[system]()
-                    if system == OURS:
-                        self._verified[name] = self._digest()
-                    errors[name][system] = worst(got, wanted if system == OURS else wanted[: len(got)])
+                    errors[name][system] = self._error(system, name, models.get(system), wanted)
                 except Exception as error:
                     if failed(error)["broken"] and system == OURS:
                         raise
-                    self._why[system] = f"{type(error).__name__}: {error}"[:300]
-                    del self._systems[system]
-                    self._torch.cuda.synchronize()
-                got = []
+                    self._lose(system, error)
         return errors, kind
+
+    def _error(self, system: str, name: str, model: Any, wanted: Sequence[Any]) -> float:
+        """Of others the outputs count, of PyTorch's modes and ours what a call changes in the model, too."""
+        if system in self._others:
+            return worst(_flat(self._others[system].results()), wanted[: self._outputs])
+        if system == OURS:
+            got = self._our_results()
+            self._verified[name] = self._digest()
+            return worst(got, wanted)
+        got = self._results(model)
+        return worst(got, wanted[: len(got)])
+
+    def _flags(self, system: str, name: str) -> dict[str, bool]:
+        own = self._others[system].flags if system in self._others else {}
+        return {**flags.of_class(name), **own}
 
     def _reference(self) -> tuple[str, list[Any]]:
         """By the model in float64 where that is possible, else in float32 without TF32."""
@@ -149,12 +201,12 @@ class Timed:
             try:
                 model = copy.deepcopy(opened.model).double()
                 inputs = [_doubled(one) for one in opened.inputs]
-                torch.backends.cudnn.allow_tf32 = False
+                flags.write(torch, flags.of_class(STRICT))
                 return "float64", self._called(model, inputs)
             except (RuntimeError, TypeError, ValueError):
                 model, inputs = None, []
                 torch.cuda.empty_cache()
-        torch.backends.cudnn.allow_tf32 = False
+        flags.write(torch, flags.of_class(STRICT))
         return "float32 strict", self._results(opened.model)
 
     def _results(self, function: Any) -> list[Any]:
@@ -168,6 +220,7 @@ class Timed:
     def _called(self, function: Any, inputs: Sequence[Any]) -> list[Any]:
         self._torch.manual_seed(SEED)
         outputs = _flat(function(*inputs))
+        self._outputs = len(outputs)
         model = function if hasattr(function, "named_buffers") else self._opened.model
         model = getattr(model, "_orig_mod", model)
         after = _buffers(model)
@@ -199,11 +252,11 @@ class Timed:
         turns = []
         if OURS in self._systems:
             self._systems[OURS].digests = [self._verified[name]]
-        for system in [one for one in (OURS, EAGER, COMPILE) if one in self._systems]:
-            turn = Turn(system, self._systems[system], name == AS_LEFT)
+        for system in [one for one in (OURS, *MODES, *self._others) if one in self._systems]:
+            turn = Turn(system, self._systems[system], self._flags(system, name))
             self._turns.warm(turn)
             turns.append(turn)
-        slow = [turn for turn in turns if turn.name == OURS and _is_slow(turn, turns)]
+        slow = [turn for turn in turns if turn.name not in MODES and _is_slow(turn, turns)]
         turns = [turn for turn in turns if turn not in slow]
         rounds = self._turns.rounds(turns, self._request["seconds"])
         sessions = {one: self._turns.session(turns, rounds) for one in SESSIONS}
@@ -218,9 +271,9 @@ class Timed:
         return {**sessions, "changed": changed, "wall_us": walls}
 
 
-def _is_slow(ours: Turn, turns: Sequence[Turn]) -> bool:
-    others = [turn.wall_us for turn in turns if turn is not ours]
-    return bool(others) and ours.wall_us > max(SLOW_US, SLOWER * min(others))
+def _is_slow(turn: Turn, turns: Sequence[Turn]) -> bool:
+    modes = [one.wall_us for one in turns if one.name in MODES]
+    return bool(modes) and turn.wall_us > max(SLOW_US, SLOWER * min(modes))
 
 
 def _flat(value: Any) -> list[Any]:
@@ -265,6 +318,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    os.environ["TRITON_CACHE_DIR"] = str(Path(cache) / "triton")  # others' kernels are compiled beforehand
     import torch
 
     torch.set_num_threads(THREADS)

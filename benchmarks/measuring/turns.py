@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define
 
+from benchmarks.measuring import flags
 from evokernel_core.targets.triton.backends.child.timing import (
     END_CYCLES,
     FLUSHES,
@@ -36,7 +37,7 @@ class Turn:
 
     name: str
     system: Any
-    tf32: bool
+    flags: Mapping[str, bool]
     lead: int = LEAD_CYCLES
     wall_us: float = 0.0
     round_us: float = 0.0
@@ -113,7 +114,7 @@ class Turns:
         return {"how": how, "times": times, "kernels": kernels, "readings": readings}
 
     def _go(self, turn: Turn) -> None:
-        self._torch.backends.cudnn.allow_tf32 = turn.tf32
+        flags.write(self._torch, turn.flags)
         turn.system.go()
 
 
