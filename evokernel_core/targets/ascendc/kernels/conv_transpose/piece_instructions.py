@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from evokernel_core.compiler.lowering.integers import INTEGERS
@@ -10,12 +9,6 @@ from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.kernels.text import ONE_BYTE, STAGES
 from evokernel_core.targets.ascendc.lowering.program import Instruction
 from evokernel_core.targets.ascendc.lowering.registers import Registers
-
-
-def words_of(text: str) -> frozenset[str]:
-    """The names, keywords and numbers that a text holds."""
-    return frozenset(re.findall(r"\w+", text))
-
 
 _SAME = "{op}({to}, {sources}, {count});"
 _WITH_NUMBER = "{op}({to}, {sources}, {number}, {count});"
@@ -38,28 +31,24 @@ _STATEMENTS: dict[str, str] = {
 
 
 def instruction_lines(
-    instructions: Sequence[Instruction],
-    registers: Registers,
-    packed: bool,
-    rows: str = "",
+    instructions: Sequence[Instruction], registers: Registers, *, packed: bool
 ) -> list[str]:
-    """C++ statements, with a comment where a new graph node begins. ``rows`` is the number of row values of a
-    tile where the form's own number is not meant."""
+    """C++ statements, with a comment where a new graph node begins."""
     lines: list[str] = []
     origin = ""
     for instruction in instructions:
         if instruction.origin and instruction.origin != origin:
             origin = instruction.origin
             lines.append(f"// {origin}")
-        lines.extend(_statement(instruction, registers, packed, rows or ("rows" if packed else "1")))
+        lines.extend(_statement(instruction, registers, packed))
     return lines
 
 
-def _statement(instruction: Instruction, registers: Registers, packed: bool, rows: str) -> list[str]:
+def _statement(instruction: Instruction, registers: Registers, packed: bool) -> list[str]:
     sources = [registers.name(source) for source in instruction.sources]
     assert instruction.target is not None
     to, op = registers.name(instruction.target), instruction.op
-    count = rows if instruction.domain is Domain.ROW else "count"
+    count = ("rows" if packed else "pitch") if instruction.domain is Domain.ROW else "count"
     if op.endswith(("Rows", "Columns")):
         return [f"{op}({to}, {sources[0]}, {sources[1]}, rows);"]
     if op == "rounded":
@@ -94,6 +83,6 @@ def _cast(target: str, source: str, mode: str, count: str, packed: bool, instruc
         return f"CastRows({target}, {source}, RoundMode::{mode}, rows);"
     if instruction.domain is Domain.COLUMN:
         # a copy ends with a whole block, which holds fewer numbers of eight bytes than a pitch has
-        whole = "tiling_.columns" if instruction.detail == "int64" else "tiling_.pitch"
+        whole = "tileColumns" if instruction.detail == "int64" else "tilePitch"
         count = whole if packed else "count"
     return f"Cast({target}, {source}, RoundMode::{mode}, {count});"

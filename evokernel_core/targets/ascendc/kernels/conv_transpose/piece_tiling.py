@@ -6,7 +6,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.shapes.sizes import names_in
-from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, Schedule
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.lowering.program import camel, size_field
 
 
@@ -24,7 +24,9 @@ def shape_fields(plan: Plan, schedule: Schedule) -> ShapeFields:
     fields: list[str] = []
     lines: list[str] = []
     used: list[frozenset[str]] = []
-    if schedule.form in IN_LANES:
+    if schedule.form is Form.CHANNELS:
+        fields += ["uint64_t steps", "uint64_t columns"]
+        lines.append("tiling.columns = tiling.volume;")
         lines.append(f"tiling.steps = static_cast<uint64_t>({plan.mid.cpp()});")
         used.append(plan.mid.symbols)
     elif plan.outer:
