@@ -7,6 +7,7 @@ from functools import partial
 
 from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
+from evokernel_core.compiler.ops import FLOATS
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
 from evokernel_core.targets.ascendc.ir.expr import (
@@ -28,8 +29,6 @@ from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, IN_P
 from evokernel_core.targets.ascendc.kernels.fused.storage import Storage, tensors_of
 from evokernel_core.targets.ascendc.kernels.text import REDUCTION_NAMES
 from evokernel_core.targets.ascendc.lowering.program import Instruction, camel, size_field
-
-_FRACTIONS = frozenset({"float32", "float16", "bfloat16"})
 
 
 class Nest:
@@ -89,7 +88,7 @@ class Nest:
     def read(self, operand: PlanInput, offset: Expr) -> None:
         """A number that the scalar unit reads, as a local constant."""
         number: Expr = Element(self.tensors[operand.name], offset)
-        if operand.dtype not in _FRACTIONS:
+        if operand.dtype not in FLOATS:
             number = AsFloat(number)
         self.k.let(f"{camel(operand.name)}Value", number, FLOAT)
 
