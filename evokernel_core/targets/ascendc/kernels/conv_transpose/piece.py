@@ -3,26 +3,145 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from evokernel_core.compiler.lowering.plan import PlanInput, PlanOutput
+from evokernel_core.compiler.lowering.integers import INTEGERS
+from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
+from evokernel_core.compiler.shapes.sizes import names_in
 from evokernel_core.hardware.ascend.isa import LANES
 from evokernel_core.targets.ascendc.kernels.conv_transpose import piece_places as places
 from evokernel_core.targets.ascendc.kernels.conv_transpose.behind import TILE_STEP, Behind, needed_bytes
-from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_instructions import instruction_lines
-from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_tiling import ShapeFields, shape_fields
 from evokernel_core.targets.ascendc.kernels.fused import access
 from evokernel_core.targets.ascendc.kernels.fused.banks import SHIFT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import Buffer, capacity, layout, times
 from evokernel_core.targets.ascendc.kernels.fused.programs import column_tensors
-from evokernel_core.targets.ascendc.kernels.fused.settings import Form
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.targets.ascendc.kernels.rendering import render
-from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
-from evokernel_core.targets.ascendc.lowering.program import camel
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES
+from evokernel_core.targets.ascendc.lowering.program import Instruction, camel, size_field
+from evokernel_core.targets.ascendc.lowering.registers import Registers
+
+_SAME = "{op}({to}, {sources}, {count});"
+_WITH_NUMBER = "{op}({to}, {sources}, {number}, {count});"
+_OF_BITS = "{op}({words}, WholeRepeats({count}) / MASK_BITS_PER_WORD);"
+_STATEMENTS: dict[str, str] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Exp", "Ln", "Sqrt", "Abs", "Relu"), _SAME),
+    **dict.fromkeys(("Adds", "Muls", "Maxs", "Mins", "LeakyRelu"), _WITH_NUMBER),
+    **dict.fromkeys(("And", "Or", "Not"), _OF_BITS),
+    "Duplicate": "Duplicate({to}, {number}, {count});",
+    "Round": "Cast({to}, {sources}, RoundMode::{detail}, {count});",
+    "Compare": "Compare({to}, {sources}, CMPMODE::{detail}, WholeRepeats({count}));",
+    "CompareScalar": "CompareScalar({to}, {sources}, {number}, CMPMODE::{detail}, WholeRepeats({count}));",
+    "Select": "Select({to}, {sources}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});",
+    "SelectScalar": "Select({to}, {sources}, {number}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});",
+    "fold_steps": "Fold{detail}({to}, {sources});",
+    "expand_rows": "SpreadRows({to}, {sources}, rows);",
+    "expand_columns": "RepeatColumns({to}, {sources}, rows);",
+}
+"""The C++ of instructions that are one statement."""
+
+
+def instruction_lines(
+    instructions: Sequence[Instruction], registers: Registers, *, packed: bool
+) -> list[str]:
+    """C++ statements, with a comment where a new graph node begins."""
+    lines: list[str] = []
+    origin = ""
+    for instruction in instructions:
+        if instruction.origin and instruction.origin != origin:
+            origin = instruction.origin
+            lines.append(f"// {origin}")
+        lines.extend(_statement(instruction, registers, packed))
+    return lines
+
+
+def _statement(instruction: Instruction, registers: Registers, packed: bool) -> list[str]:
+    sources = [registers.name(source) for source in instruction.sources]
+    assert instruction.target is not None
+    to, op = registers.name(instruction.target), instruction.op
+    count = ("rows" if packed else "pitch") if instruction.domain is Domain.ROW else "count"
+    if op.endswith(("Rows", "Columns")):
+        return [f"{op}({to}, {sources[0]}, {sources[1]}, rows);"]
+    if op == "rounded":
+        stage = STAGES[instruction.detail]
+        return [
+            f"Cast({stage}, {sources[0]}, RoundMode::CAST_RINT, {count});",
+            f"Cast({to}, {stage}, RoundMode::CAST_NONE, {count});",
+        ]
+    if op in ("cast_in", "cast_out"):
+        return _conversion(instruction, to, sources[0], count, packed)
+    number = instruction.scalar.cpp() if instruction.scalar is not None else ""
+    words = ", ".join(f"{name}.ReinterpretCast<uint16_t>()" for name in (to, *sources))
+    parts = {"op": op, "to": to, "sources": ", ".join(sources), "number": number, "words": words}
+    return [_STATEMENTS[op].format(**parts, count=count, detail=instruction.detail)]
+
+
+def _conversion(instruction: Instruction, to: str, source: str, count: str, packed: bool) -> list[str]:
+    """Numbers of one byte pass through half."""
+    is_exact = instruction.op == "cast_in" and instruction.detail not in INTEGERS
+    mode = "CAST_NONE" if is_exact else "CAST_RINT"
+    if instruction.detail not in ONE_BYTE:
+        return [_cast(to, source, mode, count, packed, instruction)]
+    stage, first = STAGES["bool"], "CAST_NONE" if instruction.op == "cast_in" else "CAST_RINT"
+    return [
+        _cast(stage, source, first, count, packed, instruction),
+        _cast(to, stage, "CAST_NONE", count, packed, instruction),
+    ]
+
+
+def _cast(target: str, source: str, mode: str, count: str, packed: bool, instruction: Instruction) -> str:
+    if packed and instruction.domain is Domain.FULL:
+        return f"CastRows({target}, {source}, RoundMode::{mode}, rows);"
+    if instruction.domain is Domain.COLUMN:
+        # a copy ends with a whole block, which holds fewer numbers of eight bytes than a pitch has
+        whole = "tileColumns" if instruction.detail == "int64" else "tilePitch"
+        count = whole if packed else "count"
+    return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
+
+
+@frozen
+class ShapeFields:
+    """``fields`` of OpTiling, the ``assignments`` that set them, and the ``symbols`` that these take."""
+
+    fields: tuple[str, ...]
+    assignments: tuple[str, ...]
+    symbols: frozenset[str]
+
+
+def shape_fields(plan: Plan, schedule: Schedule) -> ShapeFields:
+    """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
+    fields: list[str] = []
+    lines: list[str] = []
+    used: list[frozenset[str]] = []
+    if schedule.form is Form.CHANNELS:
+        fields += ["uint64_t steps", "uint64_t columns"]
+        lines.append("tiling.columns = tiling.volume;")
+        lines.append(f"tiling.steps = static_cast<uint64_t>({plan.mid.cpp()});")
+        used.append(plan.mid.symbols)
+    elif plan.outer:
+        fields.append("uint64_t mid")
+        lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
+        used.append(plan.mid.symbols)
+    first = 1 if plan.leading.is_one else 0
+    for axis, loop in enumerate(plan.outer[first:], first):
+        fields.append(f"uint64_t outer{axis}")
+        lines.append(f"tiling.outer{axis} = static_cast<uint64_t>({loop.cpp()});")
+        used.append(loop.symbols)
+    for expression in dict.fromkeys(value.detail for value in plan.values() if value.op == "size"):
+        fields.append(f"float {size_field(expression)}")
+        lines.append(f"tiling.{size_field(expression)} = static_cast<float>({expression});")
+        used.append(names_in(expression))
+    asked = {value.detail for value in plan.values() if value.op == "scalar"}
+    for position, name in enumerate(plan.scalars):
+        if name in asked:
+            fields.append(f"float {camel(name)}Scalar")
+            lines.append(f"tiling.{camel(name)}Scalar = scalars[{position}];")
+    return ShapeFields(tuple(fields), tuple(lines), frozenset().union(*used))
+
 
 _REGION = """\
 // Turned results of several channels.
