@@ -296,12 +296,11 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, carried: frozenset[str]) -> None:
         self._carried = carried
 
-    def _visit_tested(self, node: ast.If | ast.While | ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        node.test = _call(TRUTH, node.test)
-        return node
-
-    visit_If = visit_While = visit_IfExp = _visit_tested
+    def visit(self, node: ast.AST) -> Any:
+        visited = super().visit(node)
+        if isinstance(visited, ast.If | ast.While | ast.IfExp):
+            visited.test = _call(TRUTH, visited.test)
+        return visited
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
