@@ -158,14 +158,14 @@ class Reading:
                 if inner is None or outer is None:
                     raise _uneven(what)
                 return self.split(term.atom, outer, inner)._divided(place, length, what)
-        start = _quotient(index.start, length)
+        start = quotient(index.start, length)
         if start is None:
             raise _uneven(what)
         parts = (Index(tuple(above), start), Index(tuple(below)))
         return evolve(self, dims=(*self.dims[:place], *parts, *self.dims[place + 1 :]))
 
 
-def _quotient(start: Sum, length: Extent) -> Sum | None:
+def quotient(start: Sum, length: Extent) -> Sum | None:
     """The sum divided by an extent, None where it is no multiple of it."""
     parts = [term.divided_by(length) for term in start.terms]
     return None if None in parts else Sum.of(*(part for part in parts if part is not None))
