@@ -145,11 +145,11 @@ class Reading:
         below: list[Term] = []
         for term in index.terms:
             size = self.atoms[term.atom].size
-            quotient = term.weight.divided_by(length)
+            weight = term.weight.divided_by(length)
             if term.weight.coefficient < 0:
                 return self.mirrored(term.atom)._divided(place, length, what)
-            if quotient is not None:
-                above.append(Term(term.atom, quotient))
+            if weight is not None:
+                above.append(Term(term.atom, weight))
             elif length.divided_by(term.weight.times(size)) is not None:
                 below.append(term)
             else:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cache
+from typing import Any
 
 from attrs import field, fields, frozen
 
@@ -84,7 +85,7 @@ class Expr(ABC):
 
 
 @cache
-def _expressions_in(kind: type[Expr]) -> tuple[str, ...]:
+def _expressions_in(kind: Any) -> tuple[str, ...]:
     """The fields of a kind of expression that are expressions."""
     return tuple(one.name for one in fields(kind) if one.type == "Expr")
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache, cached_property
+from typing import Any
 
 from attrs import evolve, field, fields, frozen
 
@@ -608,7 +609,7 @@ class Work:
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice of its own with whether it is written."""
-        given = ((name, getattr(self, name)) for name in _names_of(type(self)))
+        given = ((name, getattr(self, name)) for name in _names_in(self))
         return tuple((name == "target", value) for name, value in given if isinstance(value, Slice))
 
 
@@ -824,7 +825,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
 
 
 def _expressions_in_fields(node: object) -> Iterator[Expr]:
-    for name in _names_of(type(node)):
+    for name in _names_in(node):
         if (type(node), name) not in _DEFINED:
             yield from _expressions_within(getattr(node, name))
 
@@ -843,6 +844,11 @@ def _expressions_within(value: object) -> Iterator[Expr]:
             yield from _expressions_in_fields(value)
 
 
+def _names_in(node: object) -> tuple[str, ...]:
+    kind: Any = type(node)
+    return _names_of(kind)
+
+
 @cache
-def _names_of(kind: type) -> tuple[str, ...]:
+def _names_of(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
