@@ -171,10 +171,6 @@ def _unary(compute: Callable[[Arithmetic, Whole], Whole]) -> Rule:
     return rule
 
 
-def _abs(numbers: Arithmetic, a: Whole) -> Whole:
-    return numbers.abs(a)
-
-
 def _sign(numbers: Arithmetic, a: Whole) -> Whole:
     """1 where it is above zero, -1 where below."""
     positive = numbers.is_less(numbers.number(0), a)
@@ -361,7 +357,7 @@ RULES: Mapping[str, Rule] = {
     **_for("rsub", _BOTH, _sum("sub", first=1)),
     **_for("mul", _BOTH, _binary("mul")),
     **_for("neg", "default", _unary(Arithmetic.neg)),
-    **_for("abs", "default", _unary(_abs)),
+    **_for("abs", "default", _unary(Arithmetic.abs)),
     **_for("sign", "default", _unary(_sign)),
     **_for("square", "default", _unary(lambda numbers, a: numbers.mul(a, a))),
     **_for("pow", "Tensor_Scalar", _power),
