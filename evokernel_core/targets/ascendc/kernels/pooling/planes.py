@@ -136,7 +136,6 @@ class PlaneKernel(LaneKernel):
             self.k.lay_out(self.lanes, self.folded, *between, self.middle)
         else:
             self.k.lay_out(self.lanes, *between, self.folded)
-        made, room = self.folded.elements, self.room
         if self.weighted:
             held = Constant("WEIGHTS", room.weights, "of a plane, in whole blocks")
             self.held_weights = held
