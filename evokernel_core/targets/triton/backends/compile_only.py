@@ -31,7 +31,7 @@ class RunsNothing:
     @property
     def confinement(self) -> str:
         """How far the process that compiles is confined."""
-        return self.compiler.confinement
+        return str(self.compiler.confinement)
 
     def build(self, task: KernelTask, source: KernelSource) -> Any:
         """As the compiler's ``build``."""

@@ -284,9 +284,12 @@ def _tensor(tensor: PlanInput | PlanOutput) -> _Tensor:
 
 def _placed(kernel: Kernel, tensor: PlanInput | PlanOutput) -> _Tensor:
     """The same with the place and shape of a piece's part of it."""
-    known, of = _tensor(tensor), places.offset if isinstance(tensor, PlanInput) else places.output_offset
-    shape = _SHAPES[kernel.form, tensor.domain]
-    start = of(kernel.plan, tensor, kernel.form)
+    known, plan, form = _tensor(tensor), kernel.plan, kernel.form
+    if isinstance(tensor, PlanInput):
+        start = places.offset(plan, tensor, form)
+    else:
+        start = places.output_offset(plan, tensor, form)
+    shape = _SHAPES[form, tensor.domain]
     return _Tensor(known.stem, known.ctype, known.address, start, shape, kernel.buffers_of(tensor))
 
 
