@@ -17,7 +17,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import read_foreign
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP, chip_names
-from evokernel_core.twin.dtypes import DTYPES
+from evokernel_core.twin.bare import elements_of
 from evokernel_core.twin.job import Job, as_data, run_job
 from evokernel_core.twin.operators.folder import project_of
 from evokernel_core.twin.operators.report import compiled_operators, ran_case
@@ -171,10 +171,7 @@ def _outputs(launch: Mapping[str, Any], work: Path) -> Iterator[dict[str, Any]]:
 
 
 def _summary(path: Path, dtype: str) -> dict[str, Any]:
-    values = (np.load(path) if path.suffix == ".npy" else np.fromfile(path, DTYPES[dtype])).ravel()
-    if dtype == "bfloat16":
-        values = (values.astype(np.uint32) << 16).view(np.float32)
-    numbers = values.astype(np.float64)
+    numbers = elements_of(path, dtype).ravel()
     finite = numbers[np.isfinite(numbers)]
     return {
         "elements": int(numbers.size),

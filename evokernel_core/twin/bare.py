@@ -428,7 +428,7 @@ def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
     for name, golden in launch.expect.items():
         if name not in dtypes:
             raise UsageError(f'"expect" names {name}, which is no output of the launch file.')
-        left, right = (_load(path, dtypes[name]) for path in (cwd / name, _resolve(golden, cwd)))
+        left, right = (elements_of(path, dtypes[name]) for path in (cwd / name, _resolve(golden, cwd)))
         if left.size != right.size:
             yield f"{name} has {left.size} elements, {golden} has {right.size}."
             continue
@@ -450,7 +450,8 @@ def outputs_of(launch: LaunchFile) -> Iterator[Mapping[str, Any]]:
         yield from (entry for entry in arg.get("list", (arg,)) if "out" in entry)
 
 
-def _load(path: Path, dtype: str) -> npt.NDArray[np.float64]:
+def elements_of(path: Path, dtype: str) -> npt.NDArray[np.float64]:
+    """The numbers in a file of a tensor."""
     values = np.load(path) if path.suffix == ".npy" else np.fromfile(path, DTYPES[dtype])
     if dtype == "bfloat16" and values.dtype == np.uint16:
         values = (values.astype(np.uint32) << 16).view(np.float32)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, end_of, tokenize
 from evokernel_core.twin.macros import Macros, definitions
 
 MARKS = 2
@@ -92,7 +92,7 @@ def _weights(tokens: Sequence[Token], bodies: Sequence[int], macros: Macros) -> 
             opened.pop()
         if index in counts:
             is_braced = token.text == "{"
-            opened.append((index, _past(tokens, index) if is_braced else _past_statement(tokens, index)))
+            opened.append((index, end_of(tokens, index) if is_braced else _past_statement(tokens, index)))
         if opened:
             counts[opened[-1][0]] += _is_arithmetic(tokens, index) + macros.operators(tokens, index)
     return {body: 1 + max(0, count - _SHORT_BLOCK) // _AT_ONCE for body, count in counts.items()}
@@ -115,18 +115,10 @@ def _body(tokens: Sequence[Token], index: int) -> int | None:
     if follows >= len(tokens):
         return None
     if word in ("for", "while", "if") and tokens[follows].text == "(":
-        follows = _past(tokens, follows)
+        follows = end_of(tokens, follows)
     elif word not in ("do", "else") or (word == "else" and tokens[follows].text == "if"):
         return None
     return follows if follows < len(tokens) else None
-
-
-def _past(tokens: Sequence[Token], opening: int) -> int:
-    """The token behind the bracket that closes another; the end of the text where nothing closes it."""
-    try:
-        return closing_index(tokens, opening) + 1
-    except ValueError:
-        return len(tokens)
 
 
 def _ends_of_do(tokens: Sequence[Token]) -> frozenset[int]:
@@ -136,7 +128,7 @@ def _ends_of_do(tokens: Sequence[Token]) -> frozenset[int]:
         if token.text != "do" or token.kind is not CppTokenKind.NAME:
             continue
         follows = index + 1
-        end = _past(tokens, follows) if tokens[follows].text == "{" else _past_statement(tokens, follows)
+        end = end_of(tokens, follows) if tokens[follows].text == "{" else _past_statement(tokens, follows)
         if end < len(tokens) and tokens[end].text == "while":
             result.add(end)
     return frozenset(result)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, split_commas, tokenize
+from evokernel_core.twin.lexer import CppTokenKind, Token, closing_index, end_of, split_commas, tokenize
 
 
 @frozen
@@ -205,7 +205,7 @@ class _Uses:
             elif token.text == "{":
                 name = _defined_name(tokens, index)
                 if name:
-                    self._add(name, tokens[index : _block_end(tokens, index)])
+                    self._add(name, tokens[index : end_of(tokens, index)])
 
     def _read_macro(self, token: Token) -> None:
         words = tokenize(token.text.lstrip("# \t").replace("\\\n", " "))
@@ -244,13 +244,6 @@ def _statement_end(tokens: Sequence[Token], index: int) -> int:
     while index < len(tokens) and tokens[index].text != ";":
         index += 1
     return index
-
-
-def _block_end(tokens: Sequence[Token], opening: int) -> int:
-    try:
-        return closing_index(tokens, opening) + 1
-    except ValueError:
-        return len(tokens)
 
 
 def _defined_name(tokens: Sequence[Token], opening: int) -> str:

@@ -110,6 +110,14 @@ def closing_index(tokens: Sequence[Token], opening: int) -> int:
     raise ValueError(Sentence("The {what} on line {line} is never closed.", what=what, line=line))
 
 
+def end_of(tokens: Sequence[Token], opening: int) -> int:
+    """The token behind the bracket that closes another; the end of the text where nothing closes it."""
+    try:
+        return closing_index(tokens, opening) + 1
+    except ValueError:
+        return len(tokens)
+
+
 def split_commas(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
     """The parts between the commas that no bracket encloses; no token gives no part."""
     parts: list[list[Token]] = [[]]

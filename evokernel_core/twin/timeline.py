@@ -62,8 +62,8 @@ def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> Sum
         "cores": [core.as_data(names, places) for core in kept],
         "left_out": len(cores) - len(kept),
         "first": next((index for index, core in enumerate(kept) if core.slowest), 0),
-        "names": names.values,
-        "places": places.values,
+        "names": list(names.positions),
+        "places": list(places.positions),
     }
     kernels = ", ".join(dict.fromkeys(launch.kernel for launch in result.launches))
     template = Environment(autoescape=True).from_string(TEMPLATE.read_text("utf-8"))
@@ -76,14 +76,10 @@ def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> Sum
 class _Index:
     """Each different text once; events hold its position."""
 
-    values: list[str] = field(factory=list)
-    _positions: dict[str, int] = field(factory=dict)
+    positions: dict[str, int] = field(factory=dict)
 
     def of(self, text: str) -> int:
-        if text not in self._positions:
-            self._positions[text] = len(self.values)
-            self.values.append(text)
-        return self._positions[text]
+        return self.positions.setdefault(text, len(self.positions))
 
 
 @define

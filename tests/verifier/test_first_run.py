@@ -17,9 +17,8 @@ from evokernel_core.cli.main import cli
 from evokernel_core.domain.first_run import StepState
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.backends import cann_tools
-from evokernel_core.targets.ascendc.first_run.first_run import first_run
+from evokernel_core.targets.ascendc.first_run.first_run import first_run, probes
 from evokernel_core.targets.ascendc.first_run.first_run_host import parse_npu_smi
-from evokernel_core.targets.ascendc.first_run.first_run_kernels import probes
 from evokernel_core.targets.ascendc.source import KERNEL as KERNEL_FILE
 from evokernel_core.targets.ascendc.target import ascendc
 from tests.tables import few

@@ -6,14 +6,13 @@ result: of ``s == s.amax()`` the equal elements are those that are equal in bflo
 
 from __future__ import annotations
 
+from evokernel_core.compiler.lowering.integers import INTEGERS, ORDERS, SHORT
 from evokernel_core.compiler.lowering.pointwise import KEEPS_PRECISION
 from evokernel_core.compiler.lowering.values import HALF
 from evokernel_core.compiler.shapes.views import VIEWS
 from evokernel_core.domain.graph import Graph, Node
 
-_ORDERS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 _WHOLE = frozenset(["floor", "ceil", "round", "trunc", "fmod", "remainder"])
-_INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 
 
 def rounding_decides(graph: Graph) -> bool:
@@ -37,8 +36,8 @@ def _rounds(node: Node) -> bool:
 
 def _jumps(node: Node) -> bool:
     packet = node.op.split(".")[1]
-    if packet in _ORDERS:
+    if packet in ORDERS:
         return not any(isinstance(arg, int | float) and arg == 0 for arg in node.args)  # no sign is lost
     if packet == "div":
         return any(name == "rounding_mode" and value is not None for name, value in node.kwargs)
-    return packet in _WHOLE or (packet == "_to_copy" and node.outputs[0].dtype in _INTEGERS)
+    return packet in _WHOLE or (packet == "_to_copy" and node.outputs[0].dtype in INTEGERS | SHORT)

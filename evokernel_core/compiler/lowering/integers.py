@@ -15,7 +15,7 @@ COUNTS = frozenset({"aten._to_copy.default"})
 _EXACT = 1 << 24
 """Up to here float32 has every whole number. Rounding keeps order, so that a comparison with such a
 number is right for any integer."""
-_ORDERS = ("eq", "ne", "lt", "le", "gt", "ge")
+ORDERS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def check_integers(node: Node, operands: Sequence[str]) -> None:
@@ -34,7 +34,7 @@ def check_integers(node: Node, operands: Sequence[str]) -> None:
             operand=operands[0],
             dtype=dtype,
         )
-    if packet in _ORDERS and all(dtype in INTEGERS for dtype in operands):
+    if packet in ORDERS and all(dtype in INTEGERS for dtype in operands):
         numbers = [arg for arg in node.args if isinstance(arg, int | float)]
         if not any(abs(number) < _EXACT for number in numbers):
             raise PlanError(

@@ -17,7 +17,7 @@ from evokernel_core.domain.errors import PlanError
 _EXP_CAP = 80.0
 """exp(80) is about 5e34: still finite in float32, and x / exp(80) is zero for every use below."""
 
-_LARGEST = 3.4028234663852886e38
+LARGEST = 3.4028234663852886e38
 """The largest finite float32."""
 
 NORMAL_LOGIT = (
@@ -282,7 +282,7 @@ def power(b: Builder, x: Operand, exponent: float, dtype: str = "float32") -> Op
 
 def _is_lowest_infinity(b: Builder, x: Operand) -> Value:
     """Whether x is -inf, of which every power that is not whole is one of inf."""
-    return b.compare("LT", x, -_LARGEST)
+    return b.compare("LT", x, -LARGEST)
 
 
 def power_of(b: Builder, x: Operand, exponent: Operand) -> Operand:

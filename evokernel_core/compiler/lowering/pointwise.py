@@ -7,19 +7,13 @@ from collections.abc import Callable
 
 from evokernel_core.compiler.lowering import conversions, numerics, remainders
 from evokernel_core.compiler.lowering.call import Call, Rule
-from evokernel_core.compiler.lowering.integers import INTEGERS, SHORT
-from evokernel_core.compiler.lowering.special import SPECIAL, SPECIAL_BOOL
+from evokernel_core.compiler.lowering.integers import INTEGERS, ORDERS, SHORT
+from evokernel_core.compiler.lowering.special import SPECIAL, SPECIAL_BOOL, overloads, unary
 from evokernel_core.compiler.lowering.values import Builder, Operand
 from evokernel_core.compiler.ops import SIZE
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
-
-_Function = Callable[[Builder, Operand], Operand]
-
-
-def _unary(function: _Function) -> Rule:
-    return lambda call: function(call.b, call.x())
 
 
 def _binary(name: str) -> Rule:
@@ -32,16 +26,11 @@ def _compare(mode: str) -> Rule:
     return lambda call: call.b.compare(mode, call.b.divided(call.x(0)), call.b.divided(call.x(1)))
 
 
-def _add(call: Call) -> Operand:
-    return call.b.add(call.x(0), call.b.mul(call.x(1), call.number(2, "alpha", 1.0)))
-
-
-def _sub(call: Call) -> Operand:
-    return call.b.sub(call.x(0), call.b.mul(call.x(1), call.number(2, "alpha", 1.0)))
-
-
-def _rsub(call: Call) -> Operand:
-    return call.b.sub(call.x(1), call.b.mul(call.x(0), call.number(2, "alpha", 1.0)))
+def _sum(op: str, first: int = 0, second: int = 1) -> Rule:
+    """A sum or difference of an operand and ``alpha`` times another."""
+    return lambda call: getattr(call.b, op)(
+        call.x(first), call.b.mul(call.x(second), call.number(2, "alpha", 1.0))
+    )
 
 
 def _div_mode(call: Call) -> Operand:
@@ -62,12 +51,14 @@ def _whole(mode: str) -> Rule:
     return lambda call: call.b.round(call.b.divided(call.x()), mode)
 
 
-def _addcmul(call: Call) -> Operand:
-    return call.b.add(call.x(0), call.b.mul(call.b.mul(call.x(1), call.x(2)), call.number(3, "value", 1.0)))
+def _added(op: str) -> Rule:
+    """A sum of an operand and ``value`` times a product or quotient of two others."""
 
+    def rule(call: Call) -> Operand:
+        start, other = call.x(0), getattr(call.b, op)(call.x(1), call.x(2))
+        return call.b.add(start, call.b.mul(other, call.number(3, "value", 1.0)))
 
-def _addcdiv(call: Call) -> Operand:
-    return call.b.add(call.x(0), call.b.mul(call.b.div(call.x(1), call.x(2)), call.number(3, "value", 1.0)))
+    return rule
 
 
 def _lerp(call: Call) -> Operand:
@@ -193,102 +184,63 @@ def _product(call: Call) -> Operand:
 POINTWISE: dict[str, Rule] = {
     **SPECIAL,
     SIZE.name: _size,
-    "aten.abs.default": _unary(Builder.abs),
-    "aten.add.Scalar": _add,
-    "aten.add.Tensor": _add,
-    "aten.addcdiv.default": _addcdiv,
-    "aten.addcmul.default": _addcmul,
+    **unary(Builder.abs, Builder.exp, Builder.neg, Builder.relu, Builder.sqrt, numerics.cos, numerics.expm1),
+    **unary(numerics.log1p, numerics.mish, numerics.reciprocal, numerics.rsqrt, numerics.sigmoid),
+    **unary(numerics.sign, numerics.silu, numerics.sin),
+    **overloads(
+        "Scalar Tensor", add=_sum("add"), sub=_sum("sub"), rsub=_sum("sub", 1, 0), div=_binary("div")
+    ),
+    **overloads("Scalar Tensor", lerp=_lerp, masked_fill=_masked_fill),
+    **overloads("Scalar Tensor", **{mode: _compare(mode.upper()) for mode in ORDERS}),
+    **overloads("Tensor default", clamp=_clamp, clamp_max=_binary("min"), clamp_min=_binary("max")),
+    **overloads("ScalarOther ScalarSelf Scalar self", where=_where),
+    "aten.addcdiv.default": _added("div"),
+    "aten.addcmul.default": _added("mul"),
     "aten.bitwise_and.Tensor": _logical("and"),
     "aten.bitwise_not.default": lambda call: call.b.logical("not", call.mask(0)),
     "aten.bitwise_or.Tensor": _logical("or"),
     "aten.bitwise_xor.Tensor": _logical_xor,
     "aten.ceil.default": _whole("CAST_CEIL"),
-    "aten.clamp.Tensor": _clamp,
-    "aten.clamp.default": _clamp,
-    "aten.clamp_max.Tensor": lambda call: call.b.min(call.x(0), call.x(1)),
-    "aten.clamp_max.default": lambda call: call.b.min(call.x(0), call.x(1)),
-    "aten.clamp_min.Tensor": lambda call: call.b.max(call.x(0), call.x(1)),
-    "aten.clamp_min.default": lambda call: call.b.max(call.x(0), call.x(1)),
-    "aten.cos.default": _unary(numerics.cos),
-    "aten.div.Scalar": _binary("div"),
-    "aten.div.Tensor": _binary("div"),
     "aten.div.Tensor_mode": _div_mode,
     "aten.elu.default": _elu,
-    "aten.eq.Scalar": _compare("EQ"),
-    "aten.eq.Tensor": _compare("EQ"),
     "aten.erf.default": _saturating(numerics.erf),
     "aten.erfc.default": lambda call: call.b.add(call.b.neg(numerics.erf(call.b, call.x())), 1.0),
-    "aten.exp.default": _unary(Builder.exp),
     "aten.exp2.default": _exponential(2.0),
-    "aten.expm1.default": _unary(numerics.expm1),
     "aten.fill.Scalar": _constant(1),
     "aten.floor.default": _whole("CAST_FLOOR"),
     "aten.full.default": _constant(1),
     "aten.full_like.default": _constant(1),
-    "aten.ge.Scalar": _compare("GE"),
-    "aten.ge.Tensor": _compare("GE"),
     "aten.gelu.default": _gelu,
-    "aten.gt.Scalar": _compare("GT"),
-    "aten.gt.Tensor": _compare("GT"),
-    "aten.hardsigmoid.default": _unary(_hardsigmoid),
+    "aten.hardsigmoid.default": lambda call: _hardsigmoid(call.b, call.x()),
     "aten.hardswish.default": lambda call: call.b.mul(call.x(), _hardsigmoid(call.b, call.x())),
     "aten.hardtanh.default": _hardtanh,
-    "aten.le.Scalar": _compare("LE"),
-    "aten.le.Tensor": _compare("LE"),
     "aten.leaky_relu.default": lambda call: call.b.leaky_relu(
         call.x(), call.number(1, "negative_slope", 0.01)
     ),
-    "aten.lerp.Scalar": _lerp,
-    "aten.lerp.Tensor": _lerp,
-    "aten.log.default": _unary(Builder.ln),
+    "aten.log.default": lambda call: call.b.ln(call.x()),
     "aten.log10.default": _logarithm(10.0),
-    "aten.log1p.default": _unary(numerics.log1p),
     "aten.log2.default": _logarithm(2.0),
     "aten.logical_and.default": _logical("and"),
     "aten.logical_not.default": lambda call: call.b.logical("not", call.mask(0)),
     "aten.logical_or.default": _logical("or"),
     "aten.logical_xor.default": _logical_xor,
-    "aten.lt.Scalar": _compare("LT"),
-    "aten.lt.Tensor": _compare("LT"),
-    "aten.masked_fill.Scalar": _masked_fill,
-    "aten.masked_fill.Tensor": _masked_fill,
     "aten.maximum.default": _binary("max"),
     "aten.minimum.default": _binary("min"),
-    "aten.mish.default": _unary(numerics.mish),
     "aten.mul.Scalar": _binary("mul"),
     "aten.mul.Tensor": _product,
-    "aten.ne.Scalar": _compare("NE"),
-    "aten.ne.Tensor": _compare("NE"),
-    "aten.neg.default": _unary(Builder.neg),
     "aten.ones_like.default": lambda call: 1.0,
     "aten.pow.Scalar": _power_of_scalar,
     "aten.pow.Tensor_Tensor": lambda call: numerics.power_of(call.b, call.x(0), call.x(1)),
     "aten.pow.Tensor_Scalar": lambda call: numerics.power(
         call.b, call.x(), call.number(1, "exponent", 1.0), call.node.outputs[0].dtype
     ),
-    "aten.reciprocal.default": _unary(numerics.reciprocal),
-    "aten.relu.default": _unary(Builder.relu),
-    "aten.relu6.default": _unary(_relu6),
+    "aten.relu6.default": lambda call: _relu6(call.b, call.x()),
     "aten.round.default": _whole("CAST_RINT"),
-    "aten.rsqrt.default": _unary(numerics.rsqrt),
-    "aten.rsub.Scalar": _rsub,
-    "aten.rsub.Tensor": _rsub,
     "aten.scalar_tensor.default": _constant(0),
-    "aten.sigmoid.default": _unary(numerics.sigmoid),
-    "aten.sign.default": _unary(numerics.sign),
-    "aten.silu.default": _unary(numerics.silu),
-    "aten.sin.default": _unary(numerics.sin),
     "aten.softplus.default": _softplus,
-    "aten.sqrt.default": _unary(Builder.sqrt),
     "aten.square.default": lambda call: call.b.mul(call.x(), call.x()),
-    "aten.sub.Scalar": _sub,
-    "aten.sub.Tensor": _sub,
     "aten.tanh.default": _saturating(numerics.tanh),
     "aten.trunc.default": _whole("CAST_TRUNC"),
-    "aten.where.ScalarOther": _where,
-    "aten.where.ScalarSelf": _where,
-    "aten.where.Scalar": _where,
-    "aten.where.self": _where,
     "aten.zeros_like.default": lambda call: 0.0,
     "aten._to_copy.default": _cast,
 }
@@ -299,7 +251,7 @@ BOOL_RESULTS = frozenset(
     | {"aten.bitwise_xor.Tensor", "aten.where.self", "aten._to_copy.default", "aten.mul.Tensor"}
     | SPECIAL_BOOL
     | {name for name in POINTWISE if name.startswith("aten.logical_")}
-    | {name for name in POINTWISE if name.split(".")[1] in {"eq", "ne", "lt", "le", "gt", "ge"}}
+    | {name for name in POINTWISE if name.split(".")[1] in ORDERS}
 )
 """The operations whose result may be bool; arithmetic on bool tensors means something else."""
 

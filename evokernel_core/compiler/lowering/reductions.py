@@ -60,35 +60,23 @@ def _is_log_softmax(x: Operand) -> TypeGuard[Value]:
     return False
 
 
-def _prod(call: Call) -> Operand:
-    return call.b.reduce("prod", _operand(call))
+def _reducing(op: str) -> Rule:
+    return lambda call: call.b.reduce(op, _operand(call))
 
 
 def _mean(call: Call) -> Operand:
     return _mean_of(call, _operand(call), reduced_dims(call))
 
 
-def _amax(call: Call) -> Operand:
-    return call.b.reduce("max", _operand(call))
+def _values_of(op: str) -> Rule:
+    """Of a result with indices the values alone."""
 
+    def rule(call: Call) -> Operand:
+        if call.output != 0:
+            raise PlanError("The indices of {op} are used; only its values are covered.", op=call.node.op)
+        return call.b.reduce(op, _operand(call))
 
-def _amin(call: Call) -> Operand:
-    return call.b.reduce("min", _operand(call))
-
-
-def _values_only(call: Call) -> None:
-    if call.output != 0:
-        raise PlanError("The indices of {op} are used; only its values are covered.", op=call.node.op)
-
-
-def _max_dim(call: Call) -> Operand:
-    _values_only(call)
-    return _amax(call)
-
-
-def _min_dim(call: Call) -> Operand:
-    _values_only(call)
-    return _amin(call)
+    return rule
 
 
 def _vector_norm(call: Call) -> Operand:
@@ -105,17 +93,13 @@ def _vector_norm(call: Call) -> Operand:
     )
 
 
-_LARGEST = 3.4028234663852886e38
-"""The largest finite float32."""
-
-
 def _logsumexp(call: Call) -> Operand:
     x = _operand(call)
     largest = call.b.reduce("max", x)
     total = call.b.reduce("sum", call.b.exp(call.b.sub(x, largest)))
     # an infinite largest element, such as that of a row which is masked out, is the result
     result = call.b.add(call.b.ln(total), largest)
-    for mode, limit in (("GT", _LARGEST), ("LT", -_LARGEST)):
+    for mode, limit in (("GT", numerics.LARGEST), ("LT", -numerics.LARGEST)):
         result = call.b.select(call.b.compare(mode, largest, limit), math.copysign(math.inf, limit), result)
     return result
 
@@ -171,18 +155,18 @@ def _layer_norm(call: Call) -> Operand:
 
 
 REDUCTIONS: dict[str, Rule] = {
-    "aten.amax.default": _amax,
-    "aten.amin.default": _amin,
+    "aten.amax.default": _reducing("max"),
+    "aten.amin.default": _reducing("min"),
     "aten.linalg_vector_norm.default": _vector_norm,
     "aten.logsumexp.default": _logsumexp,
-    "aten.max.default": _amax,
-    "aten.max.dim": _max_dim,
+    "aten.max.default": _reducing("max"),
+    "aten.max.dim": _values_of("max"),
     "aten.mean.default": _mean,
     "aten.mean.dim": _mean,
-    "aten.min.default": _amin,
-    "aten.min.dim": _min_dim,
+    "aten.min.default": _reducing("min"),
+    "aten.min.dim": _values_of("min"),
     "aten.native_layer_norm.default": _layer_norm,
-    "aten.prod.dim_int": _prod,
+    "aten.prod.dim_int": _reducing("prod"),
     "aten.std.correction": _standard_deviation,
     "aten.sum.default": _sum,
     "aten.sum.dim_IntList": _sum,

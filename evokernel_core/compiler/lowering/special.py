@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from evokernel_core.compiler.lowering import numerics, remainders
 from evokernel_core.compiler.lowering.call import Call, Rule
@@ -142,19 +143,6 @@ def _remainder(call: Call) -> Operand:
     return remainders.python_remainder(call.b, call.x(0), call.x(1))
 
 
-def _power(call: Call) -> Operand:
-    """exp(y * ln(|x|)); a negative x has whole exponents only, and odd ones keep its sign."""
-    b, x, y = call.b, call.x(0), call.x(1)
-    size = b.exp(b.mul(y, b.ln(b.abs(x))))
-    half = b.mul(y, 0.5)
-    odd = b.compare("NE", b.round(half, "CAST_FLOOR"), half)
-    signed = b.select(odd, b.neg(size), size)
-    whole = b.compare("EQ", b.round(y, "CAST_FLOOR"), y)
-    root = b.ln(b.min(x, -1.0))  # NaN
-    result = b.select(b.compare("LT", x, 0.0), b.select(whole, signed, root), size)
-    return b.select(b.compare("EQ", y, 0.0), 1.0, result)
-
-
 def _hypot(call: Call) -> Operand:
     b, x, y = call.b, call.b.abs(call.x(0)), call.b.abs(call.x(1))
     longer, shorter = b.max(x, y), b.min(x, y)
@@ -200,37 +188,32 @@ def _heaviside(call: Call) -> Operand:
     return b.select(b.compare("EQ", x, 0.0), call.x(1), step)
 
 
-def _unary(function: Callable[[Builder, Operand], Operand]) -> Rule:
-    return lambda call: function(call.b, call.x())
+def unary(*functions: Callable[[Builder, Operand], Operand]) -> dict[str, Rule]:
+    """The rules of functions of one operand, which have the names of their packets."""
+    return overloads("default", **{each.__name__: partial(_applied, each) for each in functions})
+
+
+def _applied(function: Callable[[Builder, Operand], Operand], call: Call) -> Operand:
+    return function(call.b, call.x())
+
+
+def overloads(names: str, **rules: Rule) -> dict[str, Rule]:
+    """The rules of packets for each of these overloads."""
+    return {f"aten.{packet}.{name}": rule for packet, rule in rules.items() for name in names.split()}
 
 
 SPECIAL: dict[str, Rule] = {
-    "aten.acos.default": _unary(acos),
-    "aten.acosh.default": _unary(acosh),
-    "aten.asin.default": _unary(asin),
-    "aten.asinh.default": _unary(asinh),
-    "aten.atan.default": _unary(atan),
+    **unary(acos, acosh, asin, asinh, atan, atanh, cosh, erfinv, sinh, numerics.tan),
+    **overloads("Scalar Tensor", copysign=_copysign, fmod=_fraction, remainder=_remainder),
     "aten.atan2.default": lambda call: angle(call.b, call.x(0), call.x(1)),
-    "aten.atanh.default": _unary(atanh),
-    "aten.copysign.Scalar": _copysign,
-    "aten.copysign.Tensor": _copysign,
-    "aten.cosh.default": _unary(cosh),
-    "aten.erfinv.default": _unary(erfinv),
     "aten.fmax.default": _either("max"),
     "aten.fmin.default": _either("min"),
-    "aten.fmod.Scalar": _fraction,
-    "aten.fmod.Tensor": _fraction,
     "aten.heaviside.default": _heaviside,
     "aten.hypot.default": _hypot,
     "aten.isinf.default": lambda call: call.b.compare("EQ", call.b.abs(call.x()), math.inf),
     "aten.logaddexp.default": _log_add_exp(math.e),
     "aten.logaddexp2.default": _log_add_exp(2.0),
-    "aten.pow.Tensor_Tensor": _power,
-    "aten.remainder.Scalar": _remainder,
-    "aten.remainder.Tensor": _remainder,
     "aten.signbit.default": lambda call: call.b.compare("LT", _signed(call.b, call.x()), 0.0),
-    "aten.sinh.default": _unary(sinh),
-    "aten.tan.default": _unary(numerics.tan),
 }
 """By ATen name, how an element-wise operation is computed in float32."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from evokernel_core.compiler.problems.reading import input_below
+from evokernel_core.compiler.ops import FLOATS
+from evokernel_core.compiler.problems.reading import below_views, input_below, one_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
-from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
@@ -16,7 +16,6 @@ _LARGEST = frozenset({"aten.argmax.default", "aten.max.dim"})
 _SMALLEST = frozenset({"aten.argmin.default", "aten.min.dim"})
 _WITH_VALUES = frozenset({"aten.max.dim", "aten.min.dim"})
 ARG_REDUCTIONS = _LARGEST | _SMALLEST
-FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
 @frozen
@@ -42,15 +41,13 @@ class ArgReduction:
 def read_arg_reduction(task: KernelTask) -> ArgReduction:
     """The one reduction of a task to indices. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    matches = [node for node in graph.nodes if node.op in ARG_REDUCTIONS]
-    if len(matches) != 1:
-        raise PlanError("The kernel has not exactly one search for the index of an element.")
-    node = matches[0]
+    node = one_node(
+        task, ARG_REDUCTIONS, Sentence("The kernel has not exactly one search for the index of an element.")
+    )
     operand = next(iter(node.operands()))
     source = input_below(graph, operand, Sentence("a search for the index of an element"))
     dtype = graph.spec(operand).dtype
-    results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
+    results = tuple(_result(graph, node, ref) for ref in graph.outputs)
     if "indices" not in results or len(set(results)) != len(results):
         raise PlanError(
             "{op} is read in another way than its indices, once, with or without values.", op=node.op
@@ -65,13 +62,11 @@ def read_arg_reduction(task: KernelTask) -> ArgReduction:
     )  # fmt: skip
 
 
-def _result(nodes: dict[str, Node], node: Node, ref: ValueRef) -> str:
+def _result(graph: Graph, node: Node, ref: ValueRef) -> str:
     """Which result of ``node`` an output is, through views that keep the order."""
-    while ref.name != node.name:
-        below = nodes.get(ref.name)
-        if below is None or below.op not in SAME_ORDER:
-            raise PlanError("The result is more than {op}.", op=node.op)
-        ref = next(iter(below.operands()))
+    ref = below_views(graph, ref)
+    if ref.name != node.name:
+        raise PlanError("The result is more than {op}.", op=node.op)
     return "values" if node.op in _WITH_VALUES and ref.index == 0 else "indices"
 
 

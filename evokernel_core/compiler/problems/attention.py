@@ -6,7 +6,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.aten import ATTENTION, attention_arguments
 from evokernel_core.compiler.problems.products import QUANT, Side, loops_of
-from evokernel_core.compiler.problems.reading import below_views
+from evokernel_core.compiler.problems.reading import below_views, one_node
 from evokernel_core.compiler.problems.strided import NOWHERE, behind_views, expanded
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
@@ -41,10 +41,10 @@ class Attention:
 def read_attention(task: KernelTask) -> Attention:
     """The one attention of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = [node for node in graph.nodes if node.op == ATTENTION]
-    if len(nodes) != 1 or len(graph.outputs) != 1:
-        raise PlanError("The kernel has not exactly one attention with one result.")
-    node = nodes[0]
+    reason = Sentence("The kernel has not exactly one attention with one result.")
+    node = one_node(task, {ATTENTION}, reason)
+    if len(graph.outputs) != 1:
+        raise PlanError(reason)
     if below_views(graph, graph.outputs[0]).name != node.name:
         raise PlanError("The result is more than an attention.")
     query, key, value, mask, dropout, causal, scale = attention_arguments(node)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.aten import RELU
-from evokernel_core.compiler.ops import CONVOLUTION
-from evokernel_core.compiler.problems.reading import below_views, input_below
+from evokernel_core.compiler.ops import CONVOLUTION, FLOATS
+from evokernel_core.compiler.problems.reading import below_views, input_below, one_node
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal, literals
@@ -15,7 +15,6 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
 _READER = Sentence("a convolution")
-TYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
 @frozen
@@ -86,17 +85,14 @@ def read_convolution(task: KernelTask) -> Convolution:
 
 def convolution_node(task: KernelTask) -> Node:
     """The one convolution of a task. Raises PlanError where it has none or several."""
-    nodes = [node for node in task.graph.nodes if node.op == CONVOLUTION.name]
-    if len(nodes) != 1:
-        raise PlanError("The kernel has not exactly one convolution.")
-    return nodes[0]
+    return one_node(task, {CONVOLUTION.name}, Sentence("The kernel has not exactly one convolution."))
 
 
 def convolution_of(task: KernelTask, node: Node) -> Convolution:
     """What a node computes. Raises PlanError where its operands are not inputs of the task."""
     graph = task.graph
     dtype = node.outputs[0].dtype
-    if dtype not in TYPES:
+    if dtype not in FLOATS:
         raise PlanError("A convolution in {dtype} is not covered.", dtype=dtype)
     x, weight, *bias = (input_below(graph, ref, _READER) for ref in node.operands())
     return evolve(_geometry(graph, node, x, weight), bias=bias[0] if bias else None)

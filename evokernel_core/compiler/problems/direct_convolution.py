@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.compiler.aten import CONVOLUTION
-from evokernel_core.compiler.problems.reading import input_below
+from evokernel_core.compiler.ops import FLOATS
+from evokernel_core.compiler.problems.reading import input_below, one_node
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal, literals
@@ -16,7 +17,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _READER = Sentence("a convolution")
-TYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
 @frozen
@@ -64,10 +64,7 @@ class DirectConvolution:
 
 def direct_convolution_node(task: KernelTask) -> Node:
     """The one convolution of a task. Raises PlanError where it has none or several."""
-    nodes = [node for node in task.graph.nodes if node.op == CONVOLUTION]
-    if len(nodes) != 1:
-        raise PlanError("The kernel has not exactly one convolution.")
-    return nodes[0]
+    return one_node(task, {CONVOLUTION}, Sentence("The kernel has not exactly one convolution."))
 
 
 def direct_convolution_of(task: KernelTask, node: Node) -> DirectConvolution:
@@ -77,7 +74,7 @@ def direct_convolution_of(task: KernelTask, node: Node) -> DirectConvolution:
     assert isinstance(x, ValueRef) and isinstance(weight, ValueRef)
     spec, shape = graph.spec(x), graph.spec(weight).shape
     dtype = node.outputs[0].dtype
-    if dtype not in TYPES or spec.dtype != dtype:
+    if dtype not in FLOATS or spec.dtype != dtype:
         raise PlanError("A convolution in {dtype} is not covered.", dtype=dtype)
     rank, count = len(shape) - 2, literal(groups)
     if not all(isinstance(size, int) for size in shape[2:]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from evokernel_core.compiler.ops import EMBEDDING_BAG
+from evokernel_core.compiler.ops import EMBEDDING_BAG, FLOATS
 from evokernel_core.compiler.problems.reading import index_dtype, input_below, only_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
@@ -13,9 +13,6 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 _WORDS = "a bag of rows"
-
-
-_DTYPES = ("float32", "float16", "bfloat16")
 
 
 @frozen
@@ -45,7 +42,7 @@ def read_bag(task: KernelTask) -> Bag:
     table, indices, offsets, weights, mode, padding, whole = node.args
     assert isinstance(table, ValueRef) and isinstance(indices, ValueRef)
     spec, chosen = graph.spec(table), graph.spec(indices).shape
-    if spec.dtype not in _DTYPES:
+    if spec.dtype not in FLOATS:
         raise PlanError("Bags of {dtype} rows are not covered.", dtype=spec.dtype)
     starts = _index(graph, offsets) if isinstance(offsets, ValueRef) else None
     sizes = tuple(map(extent, chosen))

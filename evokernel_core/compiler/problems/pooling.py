@@ -12,15 +12,15 @@ from enum import StrEnum
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.aten import CONVOLUTION, MAX_POOLS
-from evokernel_core.compiler.ops import DEPTHWISE
-from evokernel_core.compiler.problems.reading import below_views
+from evokernel_core.compiler.ops import DEPTHWISE, FLOATS
+from evokernel_core.compiler.problems.reading import below_views, one_node
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal, literals
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 CONVOLUTIONS = frozenset({CONVOLUTION, DEPTHWISE.name})
-DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
 class Combine(StrEnum):
@@ -137,14 +137,11 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     """The one windowed computation of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    matches = [node for node in graph.nodes if node.op in ops]
-    if len(matches) != 1:
-        raise PlanError("The kernel has not exactly one pooling or depthwise convolution.")
-    node = matches[0]
+    node = one_node(task, ops, Sentence("The kernel has not exactly one pooling or depthwise convolution."))
     bases = [below_views(graph, ref) for ref in graph.outputs]
     if any(base.name != node.name for base in bases) or len(set(bases)) < len(bases):
         raise PlanError("The result is more than that of one pooling or depthwise convolution.")
-    if node.outputs[0].dtype not in DTYPES:
+    if node.outputs[0].dtype not in FLOATS:
         raise PlanError("{op} in {dtype} is not covered.", op=node.op, dtype=node.outputs[0].dtype)
     window = _convolution(task, node) if node.op in CONVOLUTIONS else _pool(task, node)
     source, weight, bias = (

@@ -10,11 +10,13 @@ from attrs import evolve, frozen
 from evokernel_core.compiler.aten import ADD, RELU
 from evokernel_core.compiler.lowering.opset import fused_ops
 from evokernel_core.compiler.ops import SPLIT_K_MM
+from evokernel_core.compiler.problems.reading import below_views, one_node
 from evokernel_core.compiler.problems.strided import NOWHERE, Axis, Group, behind_views
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef, literal
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
@@ -109,7 +111,7 @@ def read_product(task: KernelTask, *, takes_bias: bool = False) -> Product:
     if len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one matrix product with one result.")
     if takes_bias and node.op in WHOLE_PRODUCTS:
-        result, relu = _through_relu(nodes, graph.outputs[0])
+        result, relu = _through_relu(graph, nodes, graph.outputs[0])
         bias = _bias(task, nodes, result, node)
         if bias is not None:
             return evolve(product_of(task, node), relu=relu, bias=bias)
@@ -136,20 +138,13 @@ def read_chain(
     return product_of(task, node), read(ValueRef(node.name), shape[:-1], shape[-1:])
 
 
-def _through_relu(nodes: Mapping[str, Node], result: ValueRef) -> tuple[ValueRef, bool]:
+def _through_relu(graph: Graph, nodes: Mapping[str, Node], result: ValueRef) -> tuple[ValueRef, bool]:
     """What a result is before zero takes the place of what is negative, if it does."""
-    result = _unviewed(nodes, result)
+    result = below_views(graph, result)
     below = nodes.get(result.name)
     if below is None or below.op != RELU:
         return result, False
-    return _unviewed(nodes, next(iter(below.operands()))), True
-
-
-def _unviewed(nodes: Mapping[str, Node], ref: ValueRef) -> ValueRef:
-    """The value whose elements a view has in the same order."""
-    while (below := nodes.get(ref.name)) is not None and below.op in SAME_ORDER:
-        ref = next(iter(below.operands()))
-    return ref
+    return below_views(graph, next(iter(below.operands()))), True
 
 
 def _bias(task: KernelTask, nodes: Mapping[str, Node], result: ValueRef, node: Node) -> str | None:
@@ -157,7 +152,7 @@ def _bias(task: KernelTask, nodes: Mapping[str, Node], result: ValueRef, node: N
     added = nodes.get(result.name)
     if added is None or added.op != ADD or len(added.args) != 2 or added.kwargs:
         return None
-    sources = {_unviewed(nodes, operand).name: operand for operand in added.operands()}
+    sources = {below_views(task.graph, operand).name: operand for operand in added.operands()}
     others = [name for name in sources if name != node.name]
     if len(sources) != 2 or len(others) != 1 or others[0] not in {item.name for item in task.graph.inputs}:
         return None
@@ -170,10 +165,7 @@ def _bias(task: KernelTask, nodes: Mapping[str, Node], result: ValueRef, node: N
 
 def product_node(task: KernelTask) -> Node:
     """The one product of a task. Raises PlanError where it has none or several."""
-    products = [node for node in task.graph.nodes if node.op in PRODUCTS]
-    if len(products) != 1:
-        raise PlanError("The kernel has not exactly one matrix product.")
-    return products[0]
+    return one_node(task, PRODUCTS, Sentence("The kernel has not exactly one matrix product."))
 
 
 def _on_the_way(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> tuple[Triangle | None, bool]:

@@ -15,17 +15,23 @@ from evokernel_core.domain.task import KernelTask
 _INDICES = frozenset({"int32", "int64"})
 
 
+def one_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
+    """The node of a task with one of ``ops``. Raises PlanError with the reason where it has none or
+    several."""
+    nodes = [node for node in task.graph.nodes if node.op in ops]
+    if len(nodes) != 1:
+        raise PlanError(reason)
+    return nodes[0]
+
+
 def only_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
     """The node that the task consists of, views aside. Raises PlanError with the reason where there is
     more to compute, or more than one result."""
-    graph = task.graph
-    nodes = [node for node in graph.nodes if node.op in ops]
-    others = [node for node in graph.nodes if node.op not in ops]
-    if len(nodes) != 1 or len(graph.outputs) != 1 or any(node.op not in SAME_ORDER for node in others):
+    graph, node = task.graph, one_node(task, ops, reason)
+    more = any(other.op not in ops and other.op not in SAME_ORDER for other in graph.nodes)
+    if more or len(graph.outputs) != 1 or below_views(graph, graph.outputs[0]).name != node.name:
         raise PlanError(reason)
-    if below_views(graph, graph.outputs[0]).name != nodes[0].name:
-        raise PlanError(reason)
-    return nodes[0]
+    return node
 
 
 def below_views(graph: Graph, ref: ValueRef) -> ValueRef:

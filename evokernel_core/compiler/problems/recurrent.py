@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from evokernel_core.compiler.ops import FLOATS, GATES, RECURRENCE
-from evokernel_core.compiler.problems.reading import below_views, input_below
+from evokernel_core.compiler.problems.reading import below_views, input_below, one_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, ValueRef, literal
@@ -59,10 +59,7 @@ class Recurrence:
 def read_recurrence(task: KernelTask) -> Recurrence:
     """The one recurrence of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    matches = [node for node in graph.nodes if node.op == RECURRENCE.name]
-    if len(matches) != 1:
-        raise PlanError("The kernel has not exactly one recurrence.")
-    (node,) = matches
+    node = one_node(task, {RECURRENCE.name}, Sentence("The kernel has not exactly one recurrence."))
     bases = [below_views(graph, ref) for ref in graph.outputs]
     if any(base.name != node.name for base in bases):
         raise PlanError("The result is more than a recurrence.")

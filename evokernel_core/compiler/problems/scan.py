@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from evokernel_core.compiler.ops import SCAN
+from evokernel_core.compiler.ops import FLOATS, SCAN
 from evokernel_core.compiler.problems.reading import input_below, only_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
@@ -15,7 +15,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.device import SECTOR_BYTES
 
 OPERATIONS = frozenset({"sum", "prod", "max", "min", "logaddexp"})
-_DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
 @frozen
@@ -56,7 +55,7 @@ def read_scan(task: KernelTask) -> Scan:
     if not isinstance(x, ValueRef) or not isinstance(dim, int) or op not in OPERATIONS:
         raise PlanError("The scan has arguments that are not covered.")
     spec = graph.spec(x)
-    if spec.dtype not in _DTYPES or node.outputs[0].dtype != spec.dtype:
+    if spec.dtype not in FLOATS or node.outputs[0].dtype != spec.dtype:
         raise PlanError(
             "A scan of {dtype} into {result} is not covered.", dtype=spec.dtype, result=node.outputs[0].dtype
         )

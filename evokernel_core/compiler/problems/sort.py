@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import frozen
 
-from evokernel_core.compiler.ops import SORT
-from evokernel_core.compiler.problems.reading import input_below
+from evokernel_core.compiler.ops import FLOATS, SORT
+from evokernel_core.compiler.problems.reading import below_views, input_below, one_node
 from evokernel_core.compiler.shapes.sizes import Extent, extent
-from evokernel_core.compiler.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 
 RESULTS = ("values", "indices")
 _READER = Sentence("sorting")
-_FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
 @frozen
@@ -39,19 +35,15 @@ class Sort:
 def read_sort(task: KernelTask) -> Sort:
     """The one sorting of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    matches = [node for node in graph.nodes if node.op == SORT.name]
-    if len(matches) != 1:
-        raise PlanError("The kernel does not sort exactly once.")
-    node = matches[0]
+    node = one_node(task, {SORT.name}, Sentence("The kernel does not sort exactly once."))
     x, indices, descending, parts = node.args
     assert isinstance(x, ValueRef) and isinstance(parts, int)
     dtype = graph.spec(x).dtype
-    if dtype not in _FLOATS:
+    if dtype not in FLOATS:
         raise PlanError(
             "Sorting {dtype} is not covered; floats of 16 and 32 bits and integers are.", dtype=dtype
         )
-    results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
+    results = tuple(_result(graph, node, ref) for ref in graph.outputs)
     if len(set(results)) != len(results):
         raise PlanError("A result of sorting is read twice in ways of its own.")
     rows, columns = map(extent, graph.spec(x).shape)
@@ -62,11 +54,9 @@ def read_sort(task: KernelTask) -> Sort:
     )  # fmt: skip
 
 
-def _result(nodes: Mapping[str, Node], node: Node, ref: ValueRef) -> str:
+def _result(graph: Graph, node: Node, ref: ValueRef) -> str:
     """Which result of ``node`` an output is, through views that keep the order."""
-    while ref.name != node.name:
-        below = nodes.get(ref.name)
-        if below is None or below.op not in SAME_ORDER:
-            raise PlanError("The result is more than sorted elements.")
-        ref = next(iter(below.operands()))
+    ref = below_views(graph, ref)
+    if ref.name != node.name:
+        raise PlanError("The result is more than sorted elements.")
     return "indices" if ref.index == 1 else "values"

@@ -145,11 +145,11 @@ class Reading:
         below: list[Term] = []
         for term in index.terms:
             size = self.atoms[term.atom].size
-            quotient = term.weight.divided_by(length)
+            weight = term.weight.divided_by(length)
             if term.weight.coefficient < 0:
                 return self.mirrored(term.atom)._divided(place, length, what)
-            if quotient is not None:
-                above.append(Term(term.atom, quotient))
+            if weight is not None:
+                above.append(Term(term.atom, weight))
             elif length.divided_by(term.weight.times(size)) is not None:
                 below.append(term)
             else:
@@ -158,14 +158,14 @@ class Reading:
                 if inner is None or outer is None:
                     raise _uneven(what)
                 return self.split(term.atom, outer, inner)._divided(place, length, what)
-        start = _quotient(index.start, length)
+        start = quotient(index.start, length)
         if start is None:
             raise _uneven(what)
         parts = (Index(tuple(above), start), Index(tuple(below)))
         return evolve(self, dims=(*self.dims[:place], *parts, *self.dims[place + 1 :]))
 
 
-def _quotient(start: Sum, length: Extent) -> Sum | None:
+def quotient(start: Sum, length: Extent) -> Sum | None:
     """The sum divided by an extent, None where it is no multiple of it."""
     parts = [term.divided_by(length) for term in start.terms]
     return None if None in parts else Sum.of(*(part for part in parts if part is not None))

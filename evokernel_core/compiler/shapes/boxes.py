@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.compiler.shapes.access import Index, Reading, Term
+from evokernel_core.compiler.shapes.access import Index, Reading, Term, quotient
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent
 from evokernel_core.compiler.shapes.sums import UNIT, ZERO, Sum, expanded, integer, size
 from evokernel_core.compiler.shapes.views import BROADCASTS, SAME_ORDER
@@ -305,7 +305,7 @@ def _within(reading: Reading, dim: int, first: Sum, length: Dim, whole: Dim) -> 
         return _single(reading, dim, index, first, size(length))
     head = index.terms[0]
     covers = expanded(reading.atoms[head.atom].size).times(expanded(head.weight)) == size(whole)
-    inner, start = wanted.divided_by(head.weight), _exact(first, head.weight)
+    inner, start = wanted.divided_by(head.weight), quotient(first, head.weight)
     if index.start == ZERO and covers and inner is not None and start is not None:
         return reading.cut(head.atom, start, inner)
     if len(index.terms) == 1 and head.weight == ONE:
@@ -328,11 +328,6 @@ def _single(reading: Reading, dim: int, index: Index, first: Sum, length: Sum) -
     if place is None or span is None:
         raise PlanError("One element of joined tensors is read whose place depends on sizes.")
     return reading.with_dim(dim, Index((), Sum.number(place))) if 0 <= place < span else None
-
-
-def _exact(first: Sum, weight: Extent) -> Sum | None:
-    parts = [term.divided_by(weight) for term in first.terms]
-    return None if None in parts else Sum.of(*(part for part in parts if part is not None))
 
 
 def _plus(dim: Dim, number: int) -> Dim:

@@ -31,7 +31,7 @@ from evokernel_core.targets.packages import write_package
 from evokernel_core.targets.triton.expressions import cdiv, evaluate, next_power_of_2
 from evokernel_core.targets.triton.launch import Launch, LaunchRecord, LibraryCall, Scratch, View
 from evokernel_core.targets.triton.package.host_text import host_text
-from evokernel_core.targets.triton.package.kernel_guards import kernel_guards
+from evokernel_core.targets.triton.package.packaging import kernel_guards
 from evokernel_core.targets.triton.package.python_text import condition_text, number_text
 from tests import warm
 from tests.tables import few

@@ -445,7 +445,7 @@ class Builder:
         """What adds to a sum in L0C (see Sum)."""
         with self._block() as body:
             yield
-        self._add(Sum(tuple(body), (), over, expr(lane)))
+        self._add(Sum(tuple(body), (), expr(lane), over))
 
     @contextmanager
     def stored(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from evokernel_core.hardware.ascend.api import most_of
-from evokernel_core.targets.ascendc.ir.expr import U32, Condition, Constant, Expr, Int, State, Var
+from evokernel_core.targets.ascendc.ir.expr import U32, Condition, Constant, CubeSpan, Expr, Int, State, Var
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Node, Region, Slice, Work
 
 MOST_PITCH = Constant(
@@ -35,12 +35,9 @@ class Nd2Nz(Work):
     pitch: Expr
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target),)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.source.offset, self.rows, self.columns, self.pitch)
+    def figures(self) -> tuple[Expr, ...]:
+        """What the instruction is told, in the order of its fields."""
+        return (self.rows, self.columns, self.pitch)
 
 
 @frozen
@@ -62,18 +59,10 @@ class Nd2NzMatrices(Work):
     matrix_step: Expr
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target),)
-
-    @property
     def figures(self) -> tuple[Expr, ...]:
         """What the copy is told, in the order of its fields."""
         sizes = (self.matrices, self.rows, self.columns, self.apart, self.pitch)
         return (*sizes, self.height, self.row_step, self.matrix_step)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.source.offset, *self.figures)
 
 
 @frozen
@@ -89,17 +78,9 @@ class CopyBlocks(Work):
     gap: Expr = field(factory=lambda: Int(0))
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target),)
-
-    @property
     def figures(self) -> tuple[Expr, ...]:
         """What the copy is told, in the order of its fields."""
         return (self.runs, self.blocks, self.skipped, self.gap)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.source.offset, *self.figures)
 
 
 @frozen
@@ -112,12 +93,9 @@ class ClearBlocks(Work):
     gap: Expr
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target),)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.runs, self.blocks, self.gap)
+    def figures(self) -> tuple[Expr, ...]:
+        """What the instruction is told, in the order of its fields."""
+        return (self.runs, self.blocks, self.gap)
 
 
 @frozen
@@ -139,10 +117,6 @@ class Fetch(Work):
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
         return (self.body,)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return () if self.only is None else (self.only.left, self.only.right)
 
 
 def stage_of(name: str) -> Var:
@@ -178,10 +152,6 @@ class Keep(Work):
         return (self.body,)
 
     @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.key,)
-
-    @property
     def is_common(self) -> bool:
         """Whether the buffer serves all turns."""
         return self.buffer.stages == 1
@@ -194,19 +164,6 @@ class Reach(Work):
 
     chunk: Expr
     chunks: Expr
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.chunk, self.chunks)
-
-
-@frozen
-class CubeSpan:
-    """``count`` rows or columns from ``start`` on, of ``of`` in all."""
-
-    start: Expr
-    count: Expr
-    of: Expr
 
 
 @frozen
@@ -230,15 +187,6 @@ class LoadData(Work):
         """Whether the fractals lie in one run, in the order in which L0B takes them."""
         return not self.is_left and not self.turned
 
-    @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target), (False, self.source))
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        spans = (part for span in (self.rows, self.columns) for part in (span.start, span.count, span.of))
-        return (self.target.offset, self.source.offset, *spans)
-
 
 @frozen
 class LoadFractals(Work):
@@ -256,17 +204,9 @@ class LoadFractals(Work):
         return self.target.buffer.memory is Memory.L0A
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target), (False, self.source))
-
-    @property
     def figures(self) -> tuple[Expr, ...]:
         """What the load is told, in the order of its fields."""
         return (self.fractals, self.step, self.gap)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.source.offset, *self.figures)
 
 
 @frozen
@@ -276,14 +216,6 @@ class InitConst(Work):
     target: Slice
     fractals: Expr
     value: int = 0
-
-    @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target),)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.fractals)
 
 
 @frozen
@@ -304,13 +236,9 @@ class Mmad(Work):
     fresh: State | None = None
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((True, self.target), (False, self.left), (False, self.right))
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        told = () if self.fresh is None else (self.fresh,)
-        return (self.target.offset, self.rows, self.columns, self.depth, *told)
+    def figures(self) -> tuple[Expr, ...]:
+        """What the instruction is told, in the order of its fields."""
+        return (self.rows, self.columns, self.depth)
 
 
 @frozen
@@ -335,20 +263,12 @@ class Fixpipe(Work):
     in_fractals: bool = False
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ((False, self.source),)
-
-    @property
     def figures(self) -> tuple[Expr, ...]:
         """What the store is told of its sizes; of matrices where it may be several."""
         if self.in_fractals:
             return (self.rows, self.columns)
         one = (self.rows, self.columns, self.height, self.pitch)
         return one if self.matrices == Int(1) else (*one, self.matrices, self.gap, self.apart)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.target.offset, self.source.offset, *self.figures)
 
 
 @frozen
@@ -359,13 +279,9 @@ class Sum(Work):
 
     body: tuple[Node, ...]
     stores: tuple[Node, ...]
-    over: Var | None = None
     lane: Expr = field(factory=lambda: Int(0))
+    over: Var | None = None
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
         return (self.body, self.stores)
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return (self.lane,) if self.over is None else (self.lane, self.over)

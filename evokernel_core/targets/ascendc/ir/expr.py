@@ -10,8 +10,10 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import cache
+from typing import Any
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from evokernel_core.compiler.shapes.sizes import Extent
 from evokernel_core.compiler.shapes.sums import Sum
@@ -72,14 +74,20 @@ class Expr(ABC):
 
     @property
     def parts(self) -> tuple[Expr, ...]:
-        """The expressions that this one is made of."""
-        return ()
+        """The expressions that this one is made of: those in its fields."""
+        return tuple(getattr(self, name) for name in _expressions_in(type(self)))
 
     def walk(self) -> Iterator[Expr]:
         """This expression and all below it, the deepest first."""
         for part in self.parts:
             yield from part.walk()
         yield self
+
+
+@cache
+def _expressions_in(kind: Any) -> tuple[str, ...]:
+    """The fields of a kind of expression that are expressions."""
+    return tuple(one.name for one in fields(kind) if one.type == "Expr")
 
 
 Index = Expr | int
@@ -178,6 +186,11 @@ class Param(Expr):
         """Under which its value may be among those of variables, so that it is computed once."""
         return f"tiling.{self.name}"
 
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """None: a field is known by its name."""
+        return ()
+
     def evaluate(self, values: Mapping[str, int]) -> int:
         known = values.get(self.key)
         return self.value.evaluate(values) if known is None else known
@@ -255,10 +268,6 @@ class Entry(Expr):
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         return self.table.values[self.index.evaluate(values)].evaluate(values)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.index,)
 
 
 @frozen
@@ -347,10 +356,6 @@ class Binary(Expr):
     def evaluate(self, values: Mapping[str, int]) -> int:
         return _COMPUTED[self.op](self.left.evaluate(values), self.right.evaluate(values))
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left, self.right)
-
 
 @frozen
 class Condition:
@@ -362,6 +367,15 @@ class Condition:
 
     def cpp(self, side: Side = Side.DEVICE) -> str:
         return f"{self.left.cpp(side, 1)} {self.sign} {self.right.cpp(side, 1)}"
+
+
+@frozen
+class CubeSpan:
+    """``count`` rows or columns from ``start`` on, of ``of`` in all."""
+
+    start: Expr
+    count: Expr
+    of: Expr
 
 
 def compared(left: Expr, sign: str, right: Expr, values: Mapping[str, int]) -> bool:
@@ -387,10 +401,6 @@ class Choice(Expr):
     def evaluate(self, values: Mapping[str, int]) -> int:
         holds = compared(self.left, self.sign, self.right, values)
         return (self.then if holds else self.otherwise).evaluate(values)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left, self.right, self.then, self.otherwise)
 
 
 @frozen

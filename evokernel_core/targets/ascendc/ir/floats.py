@@ -69,10 +69,6 @@ class Arithmetic(Float):
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"({self.left.cpp(side, 3)} {self.op} {self.right.cpp(side, 3)})"
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left, self.right)
-
 
 @frozen
 class Inverse(Float):
@@ -84,10 +80,6 @@ class Inverse(Float):
         text = f"1.0f / {self.of.cpp(side, 3)}"
         return f"({text})" if tightness else text
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 @frozen
 class Negative(Float):
@@ -98,10 +90,6 @@ class Negative(Float):
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"-{self.of.cpp(side, 3)}"
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 @frozen
 class AsFloat(Float):
@@ -111,10 +99,6 @@ class AsFloat(Float):
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"static_cast<float>({self.of.cpp(side)})"
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
 
 
 @frozen
@@ -128,10 +112,6 @@ class Least(Float):
         number, bound = self.of.cpp(side, 3), self.bound.cpp(side, 3)
         text = f"{number} < {bound} ? {bound} : {number}"
         return f"({text})" if tightness else text
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of, self.bound)
 
 
 @frozen

@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, fields, frozen
 
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REPEAT_BYTES
 from evokernel_core.targets.ascendc.ir.expr import (
     Condition,
     Constant,
+    CubeSpan,
     Expr,
     Index,
     Int,
@@ -607,12 +609,8 @@ class Work:
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice of its own with whether it is written."""
-        return ()
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """Those that stand in the node itself."""
-        return ()
+        given = ((name, getattr(self, name)) for name in _names_in(self))
+        return tuple((name == "target", value) for name, value in given if isinstance(value, Slice))
 
 
 Node = (
@@ -794,65 +792,63 @@ def _given(node: Node) -> tuple[Operand | None, ...]:
     return node.operands if isinstance(node, Instruction) else ()
 
 
+_DEFINED = frozenset({(Let, "var"), (Get, "var"), (For, "var"), (SliceList, "var"), (Assign, "state")})
+"""Fields that say what a node defines, and are no expressions of it."""
+_HOLDERS = (
+    Slice,
+    SliceList,
+    Region,
+    Converted,
+    Fields,
+    Ratio,
+    Told,
+    Runs,
+    Difference,
+    InverseRoot,
+    Condition,
+    CubeSpan,
+)
+"""What holds expressions inside nodes."""
+
+
 def expressions_of(node: Node) -> Iterator[Expr]:
     """The expressions that stand in a node itself."""
     match node:
-        case Let() | Assign():
-            yield node.value
-        case For():
-            yield node.end
-            for condition in (node.apart, node.so_long):
-                if condition is not None:
-                    yield from (condition.left, condition.right)
-            yield from (choice for choice in (node.run, node.ring) if choice is not None)
-        case Get():
-            yield from (node.source.offset, node.likely)
-        case Put():
-            yield from (node.target.offset, node.value)
-        case If():
-            yield from (node.left, node.right, node.share)
         case Copy():
-            yield from _of_copy(node)
-        case Clear():
-            yield from (node.target.offset, node.count)
-        case Work():
-            yield from node.expressions
+            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
+            yield from (node.region.offset, node.slice.offset)
+            yield from (choice for choice in (node.filler, node.region.index) if isinstance(choice, Expr))
         case Instruction():
-            yield node.repeats
-            for operand in node.operands:
-                yield from _operand_expressions(operand)
-
-
-def _of_copy(node: Copy) -> Iterator[Expr]:
-    yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
-    yield from (node.region.offset, node.slice.offset)
-    yield from (choice for choice in (node.filler, node.region.index) if isinstance(choice, Expr))
-
-
-def _operand_expressions(operand: Operand) -> Iterator[Expr]:
-    match operand:
-        case Slice():
-            yield operand.offset
-        case SliceList():
-            yield from (operand.count, operand.slice.offset)
-        case Converted() if isinstance(operand.value, Expr):
-            yield operand.value
-        case Runs():
-            yield from (*(slice_.offset for slice_ in operand.slices), *operand.lengths)
-            yield from (operand.count, operand.times)
-            for told in operand.told:
-                yield from (told.state, told.likely)
-        case Ratio():
-            yield from (operand.over, operand.under)
-        case Told():
-            yield from (operand.state, operand.likely)
-        case Difference():
-            yield from (operand.left, operand.right)
-        case Fields():
-            yield from operand.values.values()
-        case InverseRoot():
-            yield operand.of
-        case Enumerator() | Number() | Converted() | Kept():
-            return
+            yield from (node.repeats, *_expressions_within(node.operands))
         case _:
-            yield operand
+            yield from _expressions_in_fields(node)
+
+
+def _expressions_in_fields(node: object) -> Iterator[Expr]:
+    for name in _names_in(node):
+        if (type(node), name) not in _DEFINED:
+            yield from _expressions_within(getattr(node, name))
+
+
+def _expressions_within(value: object) -> Iterator[Expr]:
+    """Those of a field; nodes of a body are no part of the node around it."""
+    match value:
+        case Expr():
+            yield value
+        case tuple():
+            for each in value:
+                yield from _expressions_within(each)
+        case Mapping():
+            yield from _expressions_within(tuple(value.values()))
+        case _ if isinstance(value, _HOLDERS):
+            yield from _expressions_in_fields(value)
+
+
+def _names_in(node: object) -> tuple[str, ...]:
+    kind: Any = type(node)
+    return _names_of(kind)
+
+
+@cache
+def _names_of(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

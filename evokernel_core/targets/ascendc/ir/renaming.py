@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, fields
 
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan
-from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, Expr, Int, Param, Size, Var
+from evokernel_core.targets.ascendc.ir.expr import Condition, Constant, CubeSpan, Expr, Int, Param, Size, Var
 from evokernel_core.targets.ascendc.ir.nodes import Node, Region, Slice
 
 T = TypeVar("T")

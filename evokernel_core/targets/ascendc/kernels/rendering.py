@@ -23,13 +23,14 @@ _RESULTS = ("output",)
 
 @cache
 def _environment() -> Environment:
-    environment = text_environment(FileSystemLoader(Path(__file__).parent))
+    here = Path(__file__).parent
+    environment = text_environment(FileSystemLoader([here, here.parent / "print"]))
     environment.globals["most_of"] = most_of  # limits of instructions, from the table of the interface
     return environment
 
 
 def render(template: str, **context: Any) -> str:
-    """The text of a template, named by its family's folder: ``matmul/kernel``."""
+    """The text of a template, named by its family's folder, as ``recurrent/kernel``, or of the printer."""
     return _environment().get_template(f"{template}.jinja").render(**context)
 
 

@@ -16,6 +16,7 @@ from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
+from evokernel_core.hardware.roofline import op_name
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge.cards import CORES, LIMIT, Card, cards, task_cards, used_cards
 from evokernel_core.targets.ascendc.knowledge.exemplars import exemplar, nearest, source_of
@@ -85,15 +86,9 @@ def further_cards(task: KernelTask, kind: KernelKind, kernels: Iterable[str]) ->
     """The cards that a task's operations and dtypes need, and those of what ``kernels`` call."""
     dtypes = {operand.spec.dtype for operand in task.graph.inputs}
     dtypes |= {spec.dtype for node in task.graph.nodes for spec in node.outputs}
-    ops = {_base(node.op) for node in task.graph.nodes}
+    ops = {op_name(node.op) for node in task.graph.nodes}
     result = (
         *task_cards(frozenset(ops), frozenset(dtypes), kind.units),
         *used_cards(kernels, kind.units),
     )
     return tuple({card.experience.id: card.experience for card in result}.values())
-
-
-def _base(op: str) -> str:
-    """``exp`` of ``aten.exp.default``."""
-    parts = op.split(".")
-    return parts[1] if len(parts) > 1 else op

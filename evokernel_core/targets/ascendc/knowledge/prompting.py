@@ -6,6 +6,7 @@ The system message is that of a kind of cores and a chip: the same text for all 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -13,7 +14,7 @@ from attrs import frozen
 from jinja2 import Environment, PackageLoader
 
 from evokernel_core.compiler.knowledge import Shipped
-from evokernel_core.domain.descriptor import Descriptor
+from evokernel_core.domain.descriptor import Algorithm, Descriptor, Overlap, Split
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.task import KernelTask
@@ -29,7 +30,6 @@ from evokernel_core.targets.ascendc.audit.text import KEYWORDS
 from evokernel_core.targets.ascendc.kernels.family import Cores
 from evokernel_core.targets.ascendc.knowledge import common_knowledge, further_cards
 from evokernel_core.targets.ascendc.knowledge.cards import cards
-from evokernel_core.targets.ascendc.knowledge.descriptors import describe
 from evokernel_core.targets.ascendc.knowledge.kinds import KernelKind, kind_of
 from evokernel_core.targets.ascendc.knowledge.practices import (
     bindings_of,
@@ -40,6 +40,28 @@ from evokernel_core.targets.ascendc.knowledge.practices import (
 from evokernel_core.targets.ascendc.lowering.program import camel
 from evokernel_core.targets.ascendc.source import FILES, KERNEL
 from evokernel_core.templates import text_environment
+
+_REDUCTION = re.compile(r"\b(?:Whole|Block|Pair|Repeat)?Reduce\w+")
+_DEPTH = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(\w+)\s*,")
+"""How many buffers a queue has, as a number or a name."""
+
+
+def describe(kernel: str) -> Descriptor:
+    """The archive cell that the text of a kernel suggests; coarse, as nothing is executed. What its names do
+    not say is unknown."""
+    cube, reduces = "Mmad" in kernel, _REDUCTION.search(kernel) is not None
+    vectors = Algorithm.SINGLE_PASS if reduces else Algorithm.DIRECT
+    return Descriptor(
+        split=Split.UNKNOWN if "GetBlockIdx" in kernel else Split.NOTHING,
+        algorithm=Algorithm.MATRIX_PRODUCT if cube else vectors if "DataCopy" in kernel else Algorithm.SCALAR,
+        overlap=Overlap.PIPELINED if _is_doubled(kernel) else Overlap.NONE,
+    )
+
+
+def _is_doubled(kernel: str) -> bool:
+    depths = (match[1].lower() for match in _DEPTH.finditer(kernel))
+    return any(depth == "2" or "buffer" in depth for depth in depths)
+
 
 _OURS = frozenset(("kernel", "op", "pipe", "tile", "tiling", "workspace"))
 """Words of the text of every kernel."""

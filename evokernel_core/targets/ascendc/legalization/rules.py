@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from attrs import frozen
@@ -9,7 +10,6 @@ from attrs import frozen
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
-from evokernel_core.targets.ascendc.legalization.common_divisor import common_divisor
 from evokernel_core.targets.ascendc.legalization.division import Division
 from evokernel_core.targets.ascendc.legalization.limbs import BITS, Operand, Words
 from evokernel_core.targets.ascendc.legalization.wide import (
@@ -19,6 +19,24 @@ from evokernel_core.targets.ascendc.legalization.wide import (
     narrowed,
     truth_as_whole,
 )
+
+_BITS_A_STEP = math.log2(1 + math.sqrt(2))
+"""By which two steps' numbers are shorter at least, where remainders are at most half of the divisor."""
+_MORE = 1
+"""Steps for quotients of more digits than float32 has: those leave short numbers."""
+
+
+def common_divisor(words: Words, a: Operand, b: Operand, bits: int) -> Operand:
+    """Of numbers of so many bits; 0 of two zeros. What has no opposite, -2**31, divides as a float."""
+    a, b = _size(words, a), _size(words, b)
+    for _ in range(math.ceil(bits / _BITS_A_STEP) + _MORE):
+        a, b = b, _size(words, words.sub(a, words.mul(words.near_quotient(a, b), b)))
+    return words.either(a, b)  # of which one is 0
+
+
+def _size(words: Words, a: Operand) -> Operand:
+    return words.max(a, words.mul(a, -1))
+
 
 _EXACT = 1 << 24
 """Up to here a float32 number stands for the integer that it is equal to, also in comparisons."""
@@ -151,10 +169,6 @@ def _unary(compute: Callable[[Arithmetic, Whole], Whole]) -> Rule:
         return call.result(compute(call.arithmetic(call.dtype), call.whole(call.node.args[0], call.dtype)))
 
     return rule
-
-
-def _abs(numbers: Arithmetic, a: Whole) -> Whole:
-    return numbers.abs(a)
 
 
 def _sign(numbers: Arithmetic, a: Whole) -> Whole:
@@ -343,7 +357,7 @@ RULES: Mapping[str, Rule] = {
     **_for("rsub", _BOTH, _sum("sub", first=1)),
     **_for("mul", _BOTH, _binary("mul")),
     **_for("neg", "default", _unary(Arithmetic.neg)),
-    **_for("abs", "default", _unary(_abs)),
+    **_for("abs", "default", _unary(Arithmetic.abs)),
     **_for("sign", "default", _unary(_sign)),
     **_for("square", "default", _unary(lambda numbers, a: numbers.mul(a, a))),
     **_for("pow", "Tensor_Scalar", _power),

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NoReturn
 
 from attrs import frozen
 
 from evokernel_core import temporary
 from evokernel_core.compiler.author import KernelAuthor
-from evokernel_core.domain.errors import VerifierError, VerifierUnavailable
+from evokernel_core.domain.errors import VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence, joined
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of
 from evokernel_core.paths import data_path
+from evokernel_core.targets.triton.backends.compile_only import RunsNothing
 from evokernel_core.targets.triton.backends.compile_sandbox import compile_level
 from evokernel_core.targets.triton.backends.compiled import operands_of, wanted
 from evokernel_core.targets.triton.backends.compiler import answered, triton_version
@@ -63,6 +62,11 @@ class AscendFront:
 
     gpu: Gpu
     python: str
+
+    @property
+    def confinement(self) -> str:
+        """How far the process that compiles is confined."""
+        return str(compile_level(self.python))
 
     def build(self, task: KernelTask, source: KernelSource) -> FrontBuild:
         """The kernel at the task's own sizes. Raises CandidateError for a text that the front refuses and for
@@ -110,24 +114,8 @@ class AscendFront:
         return FrontBuild(str(result["triton"]), taken)
 
 
-@frozen
-class FrontBackend:
-    """``verifier.base.CompilesOnly``, for a chip."""
-
-    author: KernelAuthor
-    front: AscendFront
-    name: str
-    latency_source: LatencySource = LatencySource.MODELLED
-    samples: bool = False
-
-    @property
-    def confinement(self) -> str:
-        """How far the process that compiles is confined."""
-        return str(compile_level(self.front.python))
-
-    def build(self, task: KernelTask, source: KernelSource) -> FrontBuild:
-        """As ``AscendFront.build``."""
-        return self.front.build(task, source)
+class FrontBackend(RunsNothing):
+    """With an ``AscendFront``, for a chip."""
 
     def facts(self, built: FrontBuild) -> Sentence:
         """What each launch takes of a core."""
@@ -138,12 +126,6 @@ class FrontBackend:
             ),
             "; ",
         )
-
-    def execute(self, built: object, case: object) -> NoReturn:
-        raise VerifierError("The backend compile runs nothing; verify with interpreter or cuda.")
-
-    def measure(self, built: object, request: object) -> NoReturn:
-        raise VerifierError("The backend compile times nothing; verify with cuda.")
 
 
 def open_front(author: KernelAuthor) -> FrontBackend:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from attrs import frozen
 
@@ -19,11 +19,11 @@ from evokernel_core.targets.triton.backends.compiler import BuiltTriton, TritonC
 
 
 @frozen
-class CompileBackend:
-    """``verifier.base.CompilesOnly``, for the author's GPU."""
+class RunsNothing:
+    """What backends have in common that are ``verifier.base.CompilesOnly``, for the author's device."""
 
     author: KernelAuthor
-    compiler: TritonCompiler
+    compiler: Any
     name: str
     latency_source: LatencySource = LatencySource.MODELLED
     samples: bool = False
@@ -31,22 +31,26 @@ class CompileBackend:
     @property
     def confinement(self) -> str:
         """How far the process that compiles is confined."""
-        return self.compiler.confinement
+        return str(self.compiler.confinement)
 
-    def build(self, task: KernelTask, source: KernelSource) -> BuiltTriton:
-        """As ``TritonCompiler.build``."""
+    def build(self, task: KernelTask, source: KernelSource) -> Any:
+        """As the compiler's ``build``."""
         return self.compiler.build(task, source)
-
-    def facts(self, built: BuiltTriton) -> Sentence:
-        """What each launch takes of a multiprocessor."""
-        (call,) = built.known.values()
-        return joined(map(_fact, call.launches), "; ")
 
     def execute(self, built: object, case: object) -> NoReturn:
         raise VerifierError("The backend compile runs nothing; verify with interpreter or cuda.")
 
     def measure(self, built: object, request: object) -> NoReturn:
         raise VerifierError("The backend compile times nothing; verify with cuda.")
+
+
+class CompileBackend(RunsNothing):
+    """With a ``TritonCompiler``."""
+
+    def facts(self, built: BuiltTriton) -> Sentence:
+        """What each launch takes of a multiprocessor."""
+        (call,) = built.known.values()
+        return joined(map(_fact, call.launches), "; ")
 
 
 def _fact(launch: CompiledLaunch) -> Sentence:

@@ -38,6 +38,10 @@ class CompiledLaunch:
     kept: tuple[int, ...]
 
 
+_TOLD = ("function", "shared_bytes", "warps", "clusters", "cooperative", "scratch_bytes", "profile_bytes")
+"""What the judging child is told of a compiled launch as it is."""
+
+
 @frozen
 class CompiledCall:
     """All launches of a record's jit functions at sizes, in its order, by which version of Triton."""
@@ -138,14 +142,8 @@ def _launched(launch: Launch, done: CompiledLaunch, operands: Operands) -> dict[
     words = [launch.arguments[place] for place in done.kept if place < len(launch.arguments)]
     values = [_value(word, operands) for word in words]
     return {
+        **{name: getattr(done, name) for name in _TOLD},
         "cubin": str(done.cubin),
-        "function": done.function,
-        "shared_bytes": done.shared_bytes,
-        "warps": done.warps,
-        "clusters": done.clusters,
-        "cooperative": done.cooperative,
-        "scratch_bytes": done.scratch_bytes,
-        "profile_bytes": done.profile_bytes,
         "grid": launch.programs(operands.sizes),
         "values": list(zip(done.types, values, strict=True)),
     }

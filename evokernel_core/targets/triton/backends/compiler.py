@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field, fields_dict, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import VerifierUnavailable
@@ -41,10 +41,6 @@ from evokernel_core.twin.run import run_process
 
 WALL_SECONDS = 120.0
 """For all launches of a call; one takes 0.3 to 2 s, a product in many stages 10."""
-_LAUNCH_FIELDS = (
-    *("function", "shared_bytes", "registers", "local_bytes", "warps", "clusters", "cooperative"),
-    *("scratch_bytes", "scratch_align", "profile_bytes"),
-)
 
 
 @frozen
@@ -169,9 +165,9 @@ def _said(result: Mapping[str, Any], folder: str) -> Sentence:
 
 
 def _launch(built: BuiltTriton, data: Mapping[str, Any]) -> CompiledLaunch:
-    numbers = {name: data[name] for name in _LAUNCH_FIELDS}
-    types, kept = tuple(data["types"]), tuple(data["kept"])
-    return CompiledLaunch(cubin=built.path / data["cubin"], types=types, kept=kept, **numbers)
+    told = {name: data[name] for name in fields_dict(CompiledLaunch)}
+    told |= {name: tuple(data[name]) for name in ("types", "kept")}
+    return CompiledLaunch(**{**told, "cubin": built.path / data["cubin"]})
 
 
 @cache

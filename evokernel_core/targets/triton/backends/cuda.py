@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import secrets
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,7 +65,7 @@ class Measured:
     @property
     def us(self) -> float:
         """The median of its span: what a call takes on the device, the gaps between its launches with it."""
-        return median(self.span_us)
+        return statistics.median(self.span_us)
 
 
 class CudaBackend:
@@ -242,13 +243,6 @@ class CudaBackend:
     def close(self) -> None:
         """Ends the processes that judge."""
         self._pool.close()
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle one, or the mean of the two in the middle."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _files(

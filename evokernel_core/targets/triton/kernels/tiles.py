@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from attrs import frozen
 
@@ -12,7 +12,9 @@ from evokernel_core.compiler.schedule import Range, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import Extent, product
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
+from evokernel_core.targets.triton.kernels.function import JitFunction
 from evokernel_core.targets.triton.kernels.occupancy import busy_share, streamed_us
+from evokernel_core.targets.triton.kernels.text import TritonKernel
 
 MOST_ELEMENTS = 1 << 14
 """Of a tile: more do not fit the registers of 16 warps with what is computed from them."""
@@ -47,15 +49,15 @@ def why_not(problem: object, schedule: TileSchedule, sizes: object, gpu: Gpu) ->
     return None
 
 
-def shapes(lines: int, columns: int, gpu: Gpu) -> Iterator[tuple[int, int, int]]:
-    """Lines, columns and warps of tiles no larger than what there is: neighbours along a column first, as
-    memory brings them together."""
+def first(lines: int, columns: int, gpu: Gpu) -> Iterator[TileSchedule]:
+    """Tiles no larger than what there is: neighbours along a column first, as memory brings them
+    together."""
     for warps in (1, 2, 4, 8):
         elements = warps * gpu.threads_per_warp * _IN_THREAD
         for most in (elements, elements // 2, 128, 32):
             width = min(next_power_of_2(columns), most)
             height = min(next_power_of_2(lines), max(1, elements // width))
-            yield height, width, warps
+            yield TileSchedule(height, width, warps)
 
 
 def tiled_us(gpu: Gpu, nbytes: float, programs: int, warps: int, instructions: float = 0.0) -> float:
@@ -63,6 +65,21 @@ def tiled_us(gpu: Gpu, nbytes: float, programs: int, warps: int, instructions: f
     moved = streamed_us(gpu, nbytes, programs, warps)
     computed = 2 * instructions / gpu.vector_flops / max(busy_share(gpu, programs), 0.01)
     return max(moved, computed) + gpu.launch_us
+
+
+def grid(schedule: TileSchedule, lines: str, columns: str) -> str:
+    """The programs that cover so many lines and columns, in a grid."""
+    return f"cdiv({lines}, {schedule.lines}) * cdiv({columns}, {schedule.columns})"
+
+
+def kernel(
+    function: JitFunction, schedule: TileSchedule, grid: str, stages: int = 1, **more: Any
+) -> TritonKernel:
+    """The kernel of one launch of a function, whose tiles have LINES and COLUMNS."""
+    function.constant("LINES", schedule.lines)
+    function.constant("COLUMNS", schedule.columns)
+    launch = function.launch(grid, schedule.warps, stages)
+    return TritonKernel((function.jit_text(),), (launch,), **more)
 
 
 def covered(size: int, block: int) -> int:

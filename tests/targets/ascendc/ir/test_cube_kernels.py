@@ -14,11 +14,30 @@ from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, LoadData, Mmad, Nd2Nz, Sum
+from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Sum
 from evokernel_core.targets.ascendc.ir.cube_legality import broken_rules
-from evokernel_core.targets.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div, least
+from evokernel_core.targets.ascendc.ir.expr import (
+    U64,
+    Constant,
+    CubeSpan,
+    Expr,
+    Int,
+    Size,
+    Var,
+    ceil_div,
+    least,
+)
 from evokernel_core.targets.ascendc.ir.handing_cube import Handing, handing_of, stream_of
-from evokernel_core.targets.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
+from evokernel_core.targets.ascendc.ir.nodes import (
+    Buffer,
+    For,
+    Kernel,
+    Memory,
+    Node,
+    Region,
+    expressions_of,
+    flat,
+)
 from evokernel_core.targets.ascendc.ir.renaming import renamed
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_family import FAMILY, read_matmul
 from evokernel_core.targets.ascendc.kernels.matmul.matmul_kernel import build
@@ -265,4 +284,4 @@ def test_names_of_variables_change_and_nothing_else() -> None:
 
 
 def _variables(node: Nd2Nz) -> set[Expr]:
-    return {item for part in node.expressions for item in part.walk() if isinstance(item, Var)}
+    return {item for part in expressions_of(node) for item in part.walk() if isinstance(item, Var)}

@@ -13,8 +13,18 @@ from evokernel_core.compiler.problems.products import QUANT, Side
 from evokernel_core.compiler.problems.strided import NOWHERE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, LoadData, Mmad, Nd2Nz
-from evokernel_core.targets.ascendc.ir.expr import Choice, Constant, Expr, Function, Int, Param, Size, Var
+from evokernel_core.targets.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz
+from evokernel_core.targets.ascendc.ir.expr import (
+    Choice,
+    Constant,
+    CubeSpan,
+    Expr,
+    Function,
+    Int,
+    Param,
+    Size,
+    Var,
+)
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Role, Tensor
 from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
     AttentionSchedule,

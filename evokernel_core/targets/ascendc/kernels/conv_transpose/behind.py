@@ -16,10 +16,10 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_class import ClassKernel
 from evokernel_core.targets.ascendc.kernels.epilogue.epilogue_cost import Cost, cost_of
 from evokernel_core.targets.ascendc.kernels.epilogue.tiles import Epilogue
 from evokernel_core.targets.ascendc.kernels.fused import steps
+from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
 from evokernel_core.targets.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.targets.ascendc.kernels.fused.settings import Form, Schedule
@@ -66,7 +66,7 @@ class Behind:
         """A piece before or after it is turned."""
         return self.fractals * CHANNELS * self.outputs * ITEM_SIZE[self.dtype]
 
-    def kernel(self) -> ClassKernel:
+    def kernel(self) -> Kernel:
         return _channels_kernel(self) if self.reduces_channels else _kernel(self)
 
     @cached_property
@@ -120,12 +120,12 @@ def _fits(problem: Behind) -> bool:
     return queues <= _MOST_EVENTS and needed_bytes(problem, kernel) <= problem.chip.ub_bytes - RESERVED_BYTES
 
 
-def needed_bytes(problem: Behind, kernel: ClassKernel) -> int:
+def needed_bytes(problem: Behind, kernel: Kernel) -> int:
     """Of the unified buffer: two slots of the input, two of results and one of a turned piece."""
     return layout(kernel).total + 2 * problem.row_bytes + (2 * problem.phases + 1) * problem.turn_bytes
 
 
-def _kernel(problem: Behind) -> ClassKernel:
+def _kernel(problem: Behind) -> Kernel:
     schedule = Schedule(
         Form.REGION,
         CHANNELS * problem.outputs,
@@ -135,10 +135,10 @@ def _kernel(problem: Behind) -> ClassKernel:
         spread="columns",
     )
     plan = problem.epilogue.plan
-    return ClassKernel(plan, schedule, (whole_program(plan, schedule),), handed=problem.epilogue.source)
+    return Kernel(plan, schedule, (whole_program(plan, schedule),), handed=problem.epilogue.source)
 
 
-def _channels_kernel(problem: Behind) -> ClassKernel:
+def _channels_kernel(problem: Behind) -> Kernel:
     rows = problem.fractals * CHANNELS
     schedule = Schedule(
         Form.CHANNELS,
@@ -151,4 +151,4 @@ def _channels_kernel(problem: Behind) -> ClassKernel:
     )
     plan = problem.epilogue.plan
     program = steps.whole_program(plan, steps.ChannelLowerer(plan, True, False))
-    return ClassKernel(plan, schedule, (program,), accumulators=1, handed=problem.epilogue.source)
+    return Kernel(plan, schedule, (program,), accumulators=1, handed=problem.epilogue.source)

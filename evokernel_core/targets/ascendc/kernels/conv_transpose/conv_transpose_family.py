@@ -24,13 +24,12 @@ from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
 from evokernel_core.targets.ascendc.kernels.built import Sizes, always
 from evokernel_core.targets.ascendc.kernels.candidates import SearchingFamily
-from evokernel_core.targets.ascendc.kernels.conv_transpose import channels, cube, epilogue
+from evokernel_core.targets.ascendc.kernels.conv_transpose import cube, piece
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_estimate import estimate_us
 from evokernel_core.targets.ascendc.kernels.conv_transpose.conv_transpose_geometry import (
     Transposed,
     read_transposed,
 )
-from evokernel_core.targets.ascendc.kernels.conv_transpose.piece_text import EpilogueText
 from evokernel_core.targets.ascendc.kernels.conv_transpose.tiles import (
     STEP_SLOTS,
     ConvTransposeSchedule,
@@ -64,8 +63,7 @@ def _text(
     behind = None
     if problem.behind is not None:
         names = {name: camel(name) for name in names}  # the class behind takes tensors by these
-        write = channels.write if problem.behind.reduces_channels else epilogue.write
-        behind = write(problem.behind, class_name(name, "Steps"), "volume")
+        behind = piece.write(problem.behind, class_name(name, "Steps"))
     outputs = behind.outputs if behind is not None else ("outputAddress",)
     is_wide = problem.dtype == "float32"
     facts = KernelFacts(
@@ -104,7 +102,7 @@ def _text(
     return KernelStage(made, around=Around(multiplier, text, facts, added))
 
 
-def _added(problem: Transposed, schedule: ConvTransposeSchedule, behind: EpilogueText | None) -> Added:
+def _added(problem: Transposed, schedule: ConvTransposeSchedule, behind: piece.EpilogueText | None) -> Added:
     """What the text of the vector cores adds to the tiling."""
     end = "resultsEnd" if schedule.turned else "slabsEnd"
     blocks = ("tiling.blockDim = static_cast<uint32_t>(cubeCores);", f"tiling.workspaceBytes = {end};")
@@ -118,7 +116,7 @@ def _added(problem: Transposed, schedule: ConvTransposeSchedule, behind: Epilogu
         (volume, *behind.shape.assignments),
         "ubBytes < UB_BYTES_NEEDED",
         blocks,
-        behind.symbols,
+        behind.shape.symbols,
     )
 
 

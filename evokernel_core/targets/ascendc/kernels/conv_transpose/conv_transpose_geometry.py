@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.aten import CONVOLUTION, MAX_POOLS
+from evokernel_core.compiler.aten import MAX_POOLS
+from evokernel_core.compiler.ops import FLOATS
+from evokernel_core.compiler.problems.direct_convolution import direct_convolution_node
 from evokernel_core.compiler.problems.reading import below_views, input_below
 from evokernel_core.compiler.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
@@ -28,7 +30,6 @@ from evokernel_core.targets.ascendc.kernels.epilogue.tiles import read_channels,
 _T = TypeVar("_T")
 _POOLED = frozenset(("float32", "float16"))
 """Types of which the vector unit takes the larger number."""
-_TYPES = frozenset(("float32", "float16", "bfloat16"))
 
 
 @frozen
@@ -164,10 +165,7 @@ def read_transposed(task: KernelTask, chip: Chip) -> Transposed:
     """The one transposed convolution of a task and what follows it element by element. Raises PlanError
     where the task is anything else."""
     graph = task.graph
-    nodes = [node for node in graph.nodes if node.op == CONVOLUTION]
-    if len(nodes) != 1:
-        raise PlanError("The kernel has not exactly one convolution.")
-    node = nodes[0]
+    node = direct_convolution_node(task)
     convolution = _read_convolution(task, node, chip)
     pooled = _pooled(graph, node, convolution)
     if pooled is not None:
@@ -226,7 +224,7 @@ def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
     groups = literal(groups)
     shape, kernel = graph.spec(x).shape, graph.spec(weight).shape
     dtype = node.outputs[0].dtype
-    if dtype not in _TYPES:
+    if dtype not in FLOATS:
         raise PlanError("A convolution in {dtype} is not covered.", dtype=dtype)
     channels = extent(shape[1]).divided_by(Extent(groups))
     if channels is None:

@@ -10,7 +10,6 @@ from evokernel_core.targets.ascendc.ir.builder import at, whole
 from evokernel_core.targets.ascendc.ir.cube import (
     ClearBlocks,
     CopyBlocks,
-    CubeSpan,
     Fixpipe,
     LoadData,
     LoadFractals,
@@ -25,6 +24,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
     Condition,
+    CubeSpan,
     Expr,
     Int,
     State,

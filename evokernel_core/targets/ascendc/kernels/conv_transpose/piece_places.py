@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.targets.ascendc.kernels.fused.access import varies
-from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, Form
+from evokernel_core.targets.ascendc.kernels.fused.settings import Form
 from evokernel_core.targets.ascendc.lowering.program import camel
 
-_COLUMNS = "tiling_.columns"
+_VOLUME = "tiling_.volume"
+"""The outputs of a channel, which are the length of a row."""
 _ROW, _COLUMN = "part.row", "part.column"
 """Where a region begins."""
 
@@ -48,16 +49,16 @@ def _times(index: str, factors: list[str]) -> str:
     return " * ".join([f"({index})", *factors]) if factors else index
 
 
-def offset(plan: Plan, plan_input: PlanInput, form: Form, columns: str = _COLUMNS) -> str:
-    """Where the tile begins in the input's memory; ``columns``: the expression for a row's length."""
-    if form in IN_LANES:
+def offset(plan: Plan, plan_input: PlanInput, form: Form) -> str:
+    """Where the tile begins in the input's memory."""
+    if form is Form.CHANNELS:
         return _nested_offset(plan, plan_input.outer, plan_input.mid, plan_input.inner)
     index = row_index(plan, plan_input)
     if not plan_input.inner:
         return index
     if index == "0":
         return _COLUMN
-    return f"{index if index == _ROW else f'({index})'} * {columns} + {_COLUMN}"
+    return f"{index if index == _ROW else f'({index})'} * {_VOLUME} + {_COLUMN}"
 
 
 def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool) -> str:
@@ -78,17 +79,17 @@ def _grouped(text: str) -> str:
     return text if text.isidentifier() else f"({text})"
 
 
-def output_offset(plan: Plan, output: PlanOutput, form: Form, columns: str = _COLUMNS) -> str:
+def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
     """The same in an output's memory."""
-    if form in IN_LANES:
+    if form is Form.CHANNELS:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
-    return f"{_ROW} * {columns} + {_COLUMN}"
+    return f"{_ROW} * {_VOLUME} + {_COLUMN}"
 
 
 def read_number(plan: Plan, plan_input: PlanInput, form: Form) -> str:
     """The C++ expression that reads the number of the tile's row, or of its step."""
-    index = offset(plan, plan_input, form) if form in IN_LANES else row_index(plan, plan_input)
+    index = offset(plan, plan_input, form) if form is Form.CHANNELS else row_index(plan, plan_input)
     value = f"{camel(plan_input.name)}Global.GetValue({index})"
     return {
         "float32": value,

@@ -11,11 +11,12 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, whole
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
+from evokernel_core.targets.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
     Constant,
+    CubeSpan,
     Expr,
     Int,
     Var,

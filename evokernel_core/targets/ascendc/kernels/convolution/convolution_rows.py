@@ -11,7 +11,7 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import FRACTAL
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.targets.ascendc.ir.cube import MOST_PITCH, CubeSpan, LoadData, Mmad, Nd2Nz, Nd2NzMatrices
+from evokernel_core.targets.ascendc.ir.cube import MOST_PITCH, LoadData, Mmad, Nd2Nz, Nd2NzMatrices
 from evokernel_core.targets.ascendc.ir.expr import (
     FIRST_OF_CORE,
     U32,
@@ -19,6 +19,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Choice,
     Condition,
     Constant,
+    CubeSpan,
     Expr,
     Int,
     Param,

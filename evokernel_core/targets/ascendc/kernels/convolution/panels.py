@@ -8,12 +8,13 @@ from evokernel_core.compiler.problems.convolution import Convolution
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan, LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Reach
+from evokernel_core.targets.ascendc.ir.cube import LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Reach
 from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
     Condition,
     Constant,
+    CubeSpan,
     Expr,
     Int,
     Var,

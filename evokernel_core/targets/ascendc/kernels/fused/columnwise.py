@@ -7,24 +7,19 @@ from attrs import define, frozen
 from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.lowering.values import Domain, Operand, Value
 from evokernel_core.targets.ascendc.ir.expr import Expr
-from evokernel_core.targets.ascendc.ir.floats import Literal, float_var
+from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.pairs import Levels
 from evokernel_core.targets.ascendc.kernels.fused.passes import COMBINE, IDENTITY, needed_now
+from evokernel_core.targets.ascendc.kernels.fused.pieces import PieceLowerer
 from evokernel_core.targets.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.targets.ascendc.kernels.fused.settings import Schedule
-from evokernel_core.targets.ascendc.lowering.program import Lowerer, Virtual, camel, used_inputs
+from evokernel_core.targets.ascendc.lowering.program import Virtual, used_inputs
 
 
 @define
-class LaneLowerer(Lowerer):
+class LaneLowerer(PieceLowerer):
     """Row values are tensors whose lanes lie beside those of the tile: nothing is ever spread."""
-
-    def scalar(self, operand: Operand) -> Expr | None:
-        operand = self.plain(operand)
-        if isinstance(operand, Value) and operand.op == "load" and not self.inputs[operand.index].inner:
-            return float_var(f"{camel(self.inputs[operand.index].name)}Value")
-        return super().scalar(operand)
 
     def at(self, operand: Operand, domain: Domain) -> Virtual:
         scalar = self.scalar(operand)

@@ -8,11 +8,12 @@ from evokernel_core.compiler.problems.products import QUANT, Product, Side
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.targets.ascendc.ir.builder import Builder, at, whole
-from evokernel_core.targets.ascendc.ir.cube import CubeSpan, Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
+from evokernel_core.targets.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
     U64,
     Constant,
+    CubeSpan,
     Expr,
     Function,
     Index,

@@ -304,17 +304,16 @@ class NumpyBuilder(interpreter.InterpreterBuilder):
         return Handle(value.data.transpose(0, *(axis + 1 for axis in order)), value.dtype.scalar)
 
     def create_cat(self, left: Any, right: Any) -> Any:
-        return Handle(np.concatenate(_alike(left.data, right.data), 1), left.dtype.scalar)
+        return Handle(np.concatenate(alike(left.data, right.data), 1), left.dtype.scalar)
 
     def create_join(self, left: Any, right: Any) -> Any:
-        return Handle(np.stack(_alike(left.data, right.data), -1), left.dtype.scalar)
+        return Handle(np.stack(alike(left.data, right.data), -1), left.dtype.scalar)
 
     def create_split(self, value: Any) -> Any:
         return tuple(Handle(value.data[..., half], value.dtype.scalar) for half in (0, 1))
 
     def create_gather(self, source: Any, indices: Any, axis: int) -> Any:
-        count = max(len(source.data), len(indices.data))
-        data, where = (np.broadcast_to(one, (count, *one.shape[1:])) for one in (source.data, indices.data))
+        data, where = alike(source.data, indices.data)
         return Handle(np.take_along_axis(data, where, axis + 1), source.dtype.scalar)
 
     def create_histogram(self, value: Any, bins: int, mask: Any) -> Any:
@@ -339,7 +338,8 @@ class NumpyBuilder(interpreter.InterpreterBuilder):
         raise ValueError("functions of other libraries do not run here")
 
 
-def _alike(left: Array, right: Array) -> list[Array]:
+def alike(left: Array, right: Array) -> list[Array]:
+    """Two values of as many programs."""
     count = max(len(left), len(right))
     return [np.broadcast_to(one, (count, *one.shape[1:])) for one in (left, right)]
 

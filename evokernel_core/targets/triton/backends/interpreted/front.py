@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from .builder import Divided, Handle, NumpyBuilder, use_these_dtypes
+from .builder import Divided, Handle, NumpyBuilder, alike, use_these_dtypes
 from .memory import Array
 
 TRUTH, CARRIED, BOTH, EITHER, NEITHER = (f"_evokernel_{word}" for word in ("if", "loop", "and", "or", "not"))
@@ -172,7 +172,7 @@ class Front:
             right = [self._block(data, dtype) for data, dtype in parts]
             joined = self._combined(combine, left, right)
             parts = [
-                (np.concatenate(_same(before[..., :step], after[..., step:]), -1), dtype)
+                (np.concatenate(alike(before[..., :step], after[..., step:]), -1), dtype)
                 for (before, dtype), (after, _) in zip(parts, joined, strict=True)
             ]
             step *= 2
@@ -246,11 +246,6 @@ def _wide(value: Any, like: Any) -> tuple[int, ...]:
     return (max(len(data), len(own)), *own.shape[1:])
 
 
-def _same(left: Array, right: Array) -> list[Array]:
-    count = max(len(left), len(right))
-    return [np.broadcast_to(one, (count, *one.shape[1:])) for one in (left, right)]
-
-
 _FAST: dict[Any, Callable[..., Array]] = {
     tl.standard._sum_combine: np.sum,
     tl.standard._elementwise_max: np.fmax.reduce,
@@ -301,20 +296,11 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, carried: frozenset[str]) -> None:
         self._carried = carried
 
-    def visit_If(self, node: ast.If) -> ast.AST:
-        self.generic_visit(node)
-        node.test = _call(TRUTH, node.test)
-        return node
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        self.generic_visit(node)
-        node.test = _call(TRUTH, node.test)
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        node.test = _call(TRUTH, node.test)
-        return node
+    def visit(self, node: ast.AST) -> Any:
+        visited = super().visit(node)
+        if isinstance(visited, ast.If | ast.While | ast.IfExp):
+            visited.test = _call(TRUTH, visited.test)
+        return visited
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)

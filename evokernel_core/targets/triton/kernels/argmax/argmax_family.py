@@ -7,55 +7,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.problems.argmax import ARG_REDUCTIONS, ArgReduction, read_arg_reduction
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 
 _MOST_STEPS = (1 << 31) - 1
 """Places are counted in 32 bits."""
 
 
-@frozen
-class ArgmaxSchedule(TileSchedule):
-    """Rows: ``lines`` rows, ``columns`` elements of each at a time. Columns: ``lines`` elements of each of
-    ``columns`` at a time."""
-
-
-def _starts(problem: ArgReduction, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[ArgmaxSchedule]:
+def _starts(problem: ArgReduction, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
     outer, steps, lanes = _numbers(problem, sizes)
-    for lines, columns, warps in shapes(*((outer, steps) if problem.lanes.is_one else (steps, lanes)), gpu):
-        yield ArgmaxSchedule(lines, columns, warps)
+    return tiles.first(*((outer, steps) if problem.lanes.is_one else (steps, lanes)), gpu)
 
 
 def _numbers(problem: ArgReduction, sizes: Mapping[str, int]) -> tuple[int, int, int]:
     return problem.outer.evaluate(sizes), problem.steps.evaluate(sizes), problem.lanes.evaluate(sizes)
 
 
-def _cost_us(problem: ArgReduction, schedule: ArgmaxSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(problem: ArgReduction, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     outer, steps, lanes = _numbers(problem, sizes)
-    programs = outer * covered(lanes, schedule.columns)
+    programs = outer * tiles.covered(lanes, schedule.columns)
     padded = (
-        covered(steps, schedule.lines) * schedule.lines * covered(lanes, schedule.columns) * schedule.columns
+        tiles.covered(steps, schedule.lines)
+        * schedule.lines
+        * tiles.covered(lanes, schedule.columns)
+        * schedule.columns
     )
     if problem.lanes.is_one:
-        programs = covered(outer, schedule.lines)
-        padded = covered(steps, schedule.columns) * schedule.columns
+        programs = tiles.covered(outer, schedule.lines)
+        padded = tiles.covered(steps, schedule.columns) * schedule.columns
     nbytes = outer * steps * lanes * ITEM_SIZE[problem.dtype] + outer * lanes * 12
-    return tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * outer * padded)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * outer * padded)
 
 
 class _ArgmaxPrinter:
-    def __init__(self, problem: ArgReduction, schedule: ArgmaxSchedule, name: str) -> None:
+    def __init__(self, problem: ArgReduction, schedule: TileSchedule, name: str) -> None:
         self.problem, self.schedule, self.function = problem, schedule, JitFunction(name)
         self.in_rows = problem.lanes.is_one
         self.block = "COLUMNS" if self.in_rows else "LINES"
@@ -71,13 +66,10 @@ class _ArgmaxPrinter:
         grid = self._head()
         self._search()
         self._store(outputs)
-        function.constant("LINES", self.schedule.lines)
-        function.constant("COLUMNS", self.schedule.columns)
         requires = (
             () if problem.steps.constant is not None else (f"{expression(problem.steps)} <= {_MOST_STEPS}",)
         )
-        launch = function.launch(grid, self.schedule.warps)
-        return TritonKernel((function.jit_text(),), (launch,), requires=requires)
+        return tiles.kernel(function, self.schedule, grid, requires=requires)
 
     def _head(self) -> str:
         """Which results a program has; the grid."""
@@ -138,7 +130,7 @@ class _ArgmaxPrinter:
             add(f"tl.store({pointer} + results, {value}, mask=inside)")
 
 
-def _text(problem: ArgReduction, schedule: ArgmaxSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(problem: ArgReduction, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     return _ArgmaxPrinter(problem, schedule, name).text(output_names(task))
 
 
@@ -146,9 +138,9 @@ FAMILY = GpuFamily(
     name="argmax",
     ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
     read=on_any_gpu(read_arg_reduction),
-    schedule_of=ArgmaxSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("Tiles of {lines} x {columns} elements, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.STREAMED, "L1", Split.ROWS, Algorithm.SINGLE_PASS)),

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.ops import EMBEDDING_BAG, categories
 from evokernel_core.compiler.problems.embedding_bag import Bag, read_bag
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
@@ -17,39 +15,35 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 
 
-@frozen
-class BagSchedule(TileSchedule):
-    """``lines`` rows of a bag at a time, ``columns`` elements of each."""
-
-
-def _starts(problem: Bag, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[BagSchedule]:
+def _starts(problem: Bag, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
     width = next_power_of_2(problem.run.evaluate(sizes))
     length = problem.count.evaluate(sizes) // max(problem.bags.evaluate(sizes), 1)
     for warps in (1, 2, 4):
         for lines in (1, 4, 8, 16):
             if lines <= next_power_of_2(length):
-                yield BagSchedule(lines, min(width, warps * 256 // lines), warps)
+                yield TileSchedule(lines, min(width, warps * 256 // lines), warps)
 
 
-def _cost_us(problem: Bag, schedule: BagSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(problem: Bag, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     bags, count, run = (getattr(problem, key).evaluate(sizes) for key in ("bags", "count", "run"))
-    tiles = covered(run, schedule.columns)
+    across = tiles.covered(run, schedule.columns)
     size = ITEM_SIZE[problem.dtype]
-    read = count * (run * size + 8 * tiles)
-    steps = covered(covered(count, max(bags, 1)), schedule.lines)
-    elements = 6.0 * bags * tiles * steps * schedule.elements
-    return tiled_us(gpu, read + bags * run * size, bags * tiles, schedule.warps, elements)
+    read = count * (run * size + 8 * across)
+    steps = tiles.covered(tiles.covered(count, max(bags, 1)), schedule.lines)
+    elements = 6.0 * bags * across * steps * schedule.elements
+    return tiles.tiled_us(gpu, read + bags * run * size, bags * across, schedule.warps, elements)
 
 
 class _BagPrinter:
-    def __init__(self, problem: Bag, schedule: BagSchedule, name: str) -> None:
+    def __init__(self, problem: Bag, schedule: TileSchedule, name: str) -> None:
         self.problem, self.schedule, self.function = problem, schedule, JitFunction(name)
         self.run = self.function.number("run", problem.run)
 
@@ -60,10 +54,8 @@ class _BagPrinter:
         self._ends()
         self._loop()
         self._store(output)
-        function.constant("LINES", self.schedule.lines)
-        function.constant("COLUMNS", self.schedule.columns)
         grid = f"{expression(problem.bags)} * cdiv({expression(problem.run)}, {self.schedule.columns})"
-        return TritonKernel((function.jit_text(),), (function.launch(grid, self.schedule.warps, 2),))
+        return tiles.kernel(function, self.schedule, grid, 2)
 
     def _ends(self) -> None:
         """Which entries a bag has."""
@@ -128,7 +120,7 @@ class _BagPrinter:
         function.add(f"tl.store({at}, {value}, mask=columns < {self.run})")
 
 
-def _text(problem: Bag, schedule: BagSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(problem: Bag, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
     return _BagPrinter(problem, schedule, name).text(output)
 
@@ -137,9 +129,9 @@ FAMILY = GpuFamily(
     name="embedding_bag",
     ops=categories(EMBEDDING_BAG),
     read=on_any_gpu(read_bag),
-    schedule_of=BagSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("{lines} rows of {columns} elements at a time, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.PICKED, "NONE", Split.ROWS, Algorithm.DIRECT)),

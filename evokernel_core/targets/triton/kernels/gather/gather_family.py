@@ -4,46 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.ops import GATHER, categories
 from evokernel_core.compiler.problems.gather import Take, read_take
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not, wide
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 
 _INDEX_BYTES = 8
-
-
-@frozen
-class GatherSchedule(TileSchedule):
-    """``lines`` choices of a program, ``columns`` elements of each."""
 
 
 def _entries(problem: Take, sizes: Mapping[str, int]) -> int:
     return problem.outer.evaluate(sizes) * problem.count.evaluate(sizes) * problem.lanes.evaluate(sizes)
 
 
-def _starts(problem: Take, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[GatherSchedule]:
-    for lines, columns, warps in shapes(_entries(problem, sizes), problem.run.evaluate(sizes), gpu):
-        yield GatherSchedule(lines, columns, warps)
+def _starts(problem: Take, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
+    return tiles.first(_entries(problem, sizes), problem.run.evaluate(sizes), gpu)
 
 
-def _cost_us(problem: Take, schedule: GatherSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(problem: Take, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     entries, run = _entries(problem, sizes), problem.run.evaluate(sizes)
-    programs = covered(entries, schedule.lines) * covered(run, schedule.columns)
+    programs = tiles.covered(entries, schedule.lines) * tiles.covered(run, schedule.columns)
     touched = max(run * problem.width, 32)  # a sector of L2 at least
     nbytes = entries * (run * problem.width + touched + _INDEX_BYTES * len(problem.indices))
-    return tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * programs * schedule.elements)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * programs * schedule.elements)
 
 
-def _text(problem: Take, schedule: GatherSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(problem: Take, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     function = JitFunction(name)
     add = function.add
     (output,) = output_names(task)
@@ -51,7 +44,7 @@ def _text(problem: Take, schedule: GatherSchedule, task: KernelTask, name: str) 
     outer, count, lanes, run = (
         function.number(key, getattr(problem, key)) for key in ("outer", "count", "lanes", "run")
     )
-    cast = wide(problem.outer, problem.count, problem.lanes, problem.run)
+    cast = tiles.wide(problem.outer, problem.count, problem.lanes, problem.run)
     add(f"tiles = tl.cdiv({run}, COLUMNS)")
     add(f"entries = (program // tiles){cast} * LINES + tl.arange(0, LINES)")
     add("places = program % tiles * COLUMNS + tl.arange(0, COLUMNS)")
@@ -73,20 +66,17 @@ def _text(problem: Take, schedule: GatherSchedule, task: KernelTask, name: str) 
     add(f"mask = inside[:, None] & (places[None, :] < {run})")
     add(f"x = tl.load({source} + row[:, None] * {run} + places[None, :], mask=mask)")
     add(f"tl.store({function.tensor(output)} + entries[:, None] * {run} + places[None, :], x, mask=mask)")
-    function.constant("LINES", schedule.lines)
-    function.constant("COLUMNS", schedule.columns)
     entries = " * ".join(expression(one) for one in (problem.outer, problem.count, problem.lanes))
-    grid = f"cdiv({entries}, {schedule.lines}) * cdiv({expression(problem.run)}, {schedule.columns})"
-    return TritonKernel((function.jit_text(),), (function.launch(grid, schedule.warps),))
+    return tiles.kernel(function, schedule, tiles.grid(schedule, entries, expression(problem.run)))
 
 
 FAMILY = GpuFamily(
     name="gather",
     ops=categories(GATHER),
     read=on_any_gpu(read_take),
-    schedule_of=GatherSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("{lines} choices of {columns} elements at a time, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.PICKED, "NONE", Split.ELEMENTS, Algorithm.DIRECT)),

@@ -21,6 +21,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.device import SECTOR_BYTES
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import (
     JitFunction,
     both,
@@ -32,16 +33,11 @@ from evokernel_core.targets.triton.kernels.function import (
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 from evokernel_core.targets.triton.kernels.values import literal
 
 _NOTHING = BoxAxis(ONE, ZERO, ZERO)
 _SQUARES = ((32, 32, 4), (64, 32, 4), (32, 64, 4), (64, 64, 8), (16, 64, 4), (64, 16, 4))
-
-
-@frozen
-class LayoutSchedule(TileSchedule):
-    """``lines`` x ``columns`` elements of a program."""
 
 
 @frozen
@@ -86,23 +82,22 @@ def _elements(box: Box, sizes: Mapping[str, int]) -> int:
     return math.prod(axis.size.evaluate(sizes) for axis in box.axes)
 
 
-def _starts(problem: Copies, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[LayoutSchedule]:
+def _starts(problem: Copies, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
     largest = tiled(max(problem.boxes, key=lambda box: _elements(box, sizes)))
     lines, columns = largest.lines.size.evaluate(sizes), largest.columns.size.evaluate(sizes)
-    for height, width, warps in shapes(lines, columns, gpu):
-        yield LayoutSchedule(height, width, warps)
+    yield from tiles.first(lines, columns, gpu)
     if any(tiled(box).is_turned for box in problem.boxes):
         for height, width, warps in _SQUARES:
-            yield LayoutSchedule(height, width, warps)
+            yield TileSchedule(height, width, warps)
 
 
-def _programs(box: TiledBox, schedule: LayoutSchedule, sizes: Mapping[str, int]) -> int:
+def _programs(box: TiledBox, schedule: TileSchedule, sizes: Mapping[str, int]) -> int:
     outer = math.prod(axis.size.evaluate(sizes) for axis in box.outer)
-    lines = covered(box.lines.size.evaluate(sizes), schedule.lines)
-    return outer * lines * covered(box.columns.size.evaluate(sizes), schedule.columns)
+    lines = tiles.covered(box.lines.size.evaluate(sizes), schedule.lines)
+    return outer * lines * tiles.covered(box.columns.size.evaluate(sizes), schedule.columns)
 
 
-def _cost_us(problem: Copies, schedule: LayoutSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(problem: Copies, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     size, nbytes, programs, elements = ITEM_SIZE[problem.dtype], 0.0, 0, 0.0
     for box in map(tiled, problem.boxes):
         count = _elements(box.box, sizes)
@@ -112,11 +107,11 @@ def _cost_us(problem: Copies, schedule: LayoutSchedule, sizes: Mapping[str, int]
         nbytes += count * size * (written + (0 if box.box.is_fill else apart))
         programs += _programs(box, schedule, sizes)
         elements += _programs(box, schedule, sizes) * schedule.elements
-    return tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * elements)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * elements)
 
 
 class _LayoutPrinter:
-    def __init__(self, problem: Copies, schedule: LayoutSchedule, name: str) -> None:
+    def __init__(self, problem: Copies, schedule: TileSchedule, name: str) -> None:
         self.problem, self.schedule, self.function = problem, schedule, JitFunction(name)
         self.boxes = tuple(map(tiled, problem.boxes))
 
@@ -134,15 +129,14 @@ class _LayoutPrinter:
             end = function.computed(f"begin_{number + 1}", ends[number + 1])
             with function.block(f"if (program >= {begin}) & (program < {end}):"):
                 self._copy(box, f"_{number}", f"(program - {begin})" if number else "program")
-        function.constant("LINES", self.schedule.lines)
-        function.constant("COLUMNS", self.schedule.columns)
-        return TritonKernel((function.jit_text(),), (function.launch(ends[-1] or "0", self.schedule.warps),))
+        return tiles.kernel(function, self.schedule, ends[-1] or "0")
 
     def _grid(self, box: TiledBox) -> str:
         """Programs of a box."""
-        tiles = f"cdiv({expression(box.lines.size)}, {self.schedule.lines})"
-        tiles += f" * cdiv({expression(box.columns.size)}, {self.schedule.columns})"
-        return f"{expression(product(axis.size for axis in box.outer))} * {tiles}"
+        outer = expression(product(axis.size for axis in box.outer))
+        return (
+            f"{outer} * {tiles.grid(self.schedule, expression(box.lines.size), expression(box.columns.size))}"
+        )
 
     def _copy(self, box: TiledBox, label: str, program: str) -> None:
         """One tile of a box; ``label`` ends the names of its parameters."""
@@ -212,7 +206,7 @@ class _LayoutPrinter:
         return pointer + "".join(f" - {term[1:]}" if term[0] == "-" else f" + {term}" for term in terms)
 
 
-def _text(problem: Copies, schedule: LayoutSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(problem: Copies, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
     return _LayoutPrinter(problem, schedule, name).text(output)
 
@@ -221,9 +215,9 @@ FAMILY = GpuFamily(
     name="layout",
     ops=dict.fromkeys(sorted(WORK), "kernel") | dict.fromkeys(sorted(VIEWS), "view"),
     read=on_any_gpu(_read),
-    schedule_of=LayoutSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("Tiles of {lines} x {columns} elements, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.BLOCKS, "NONE", Split.TILES, Algorithm.COPY)),

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from evokernel_core.compiler.family import Move
-from evokernel_core.compiler.problems.reading import below_views
+from evokernel_core.compiler.problems.reading import below_views, one_node
 from evokernel_core.compiler.problems.strided import Group, behind_views
 from evokernel_core.compiler.shapes.sizes import ONE, Extent, extent
 from evokernel_core.compiler.shapes.views import PERMUTATIONS, SAME_ORDER
@@ -89,11 +89,11 @@ _CELL = Descriptor(Dataflow.BLOCKS, "SHARED", Split.TILES, Algorithm.MATRIX_PROD
 
 def _node(task: KernelTask) -> Node:
     """The one operation of the task that is no view. Raises PlanError."""
-    nodes = [node for node in task.graph.nodes if node.op in OPERATIONS]
-    outputs = task.graph.outputs
-    if len(nodes) != 1 or len(outputs) != 1 or below_views(task.graph, outputs[0]) != ValueRef(nodes[0].name):
-        raise PlanError("The kernel is not exactly one operation of a library.")
-    return nodes[0]
+    reason = Sentence("The kernel is not exactly one operation of a library.")
+    node, outputs = one_node(task, OPERATIONS, reason), task.graph.outputs
+    if len(outputs) != 1 or below_views(task.graph, outputs[0]) != ValueRef(node.name):
+        raise PlanError(reason)
+    return node
 
 
 def _estimate_us(family: GpuFamily[Any, Any], task: KernelTask, gpu: Gpu) -> float:

@@ -15,7 +15,7 @@ from evokernel_core.targets.triton.kernels.function import (
     masked,
 )
 from evokernel_core.targets.triton.kernels.matmul.matmul_schedule import MatmulSchedule
-from evokernel_core.targets.triton.kernels.matmul.operands import operand
+from evokernel_core.targets.triton.kernels.matmul.operands import operand, scaled
 from evokernel_core.targets.triton.kernels.precision import argument
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.launch import Launch, Scratch
@@ -136,7 +136,7 @@ class _MatmulPrinter:
         ):
             base = f"{side.pointer} + {side.start}" if side.start else side.pointer
             if first != "0":
-                base += f" + {_times(f'{first}.to(tl.int64)', side.column if name == 'left' else side.row)}"
+                base += f" + {scaled(f'{first}.to(tl.int64)', side.column if name == 'left' else side.row)}"
             self.function.add(f"{name} = {base} + {side.at(rows, columns)}")
 
     def _last_of_triangle(self, last: str) -> str:
@@ -239,7 +239,3 @@ def _kept(triangle: Triangle, columns: str, rows: str) -> str:
 
 def _step(stride: str) -> str:
     return "BLOCK_K" if stride == "1" else f"BLOCK_K * {stride}"
-
-
-def _times(text: str, factor: str) -> str:
-    return text if factor == "1" else f"{text} * {factor}"

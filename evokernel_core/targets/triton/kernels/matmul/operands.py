@@ -22,7 +22,7 @@ class PlacedOperand:
 
     def at(self, rows: str, columns: str) -> str:
         """Pointers to elements, from the operand's first matrix on."""
-        return f"{_scaled(rows, self.row)} + {_scaled(columns, self.column)}"
+        return f"{scaled(rows, self.row)} + {scaled(columns, self.column)}"
 
 
 def operand(function: JitFunction, side: Side, label: str, batch: str) -> PlacedOperand:
@@ -44,10 +44,11 @@ def start_of(function: JitFunction, loops: Sequence[Loop], label: str, batch: st
             number = f"{number} // {factor(function.number(f'{label}_within_{place}', loop.within))}"
         if loop.wraps:
             number = f"{number} % {factor(function.number(f'{label}_size_{place}', loop.size))}"
-        terms.append(_scaled(f"({number})" if " " in number else number,
+        terms.append(scaled(f"({number})" if " " in number else number,
                              function.number(f"{label}_stride_{place}", loop.stride)))  # fmt: skip
     return " + ".join(terms)
 
 
-def _scaled(text: str, factor: str) -> str:
+def scaled(text: str, factor: str) -> str:
+    """A text times another, which may be 1."""
     return text if factor == "1" else f"{text} * {factor}"

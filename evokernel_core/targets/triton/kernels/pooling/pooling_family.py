@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.compiler.problems.pooling import CONVOLUTIONS, Combine, PoolingAxis, Window, read_window
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
@@ -17,21 +15,17 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 _UNROLLED = 32
 """Taps up to which a window is written out by the compiler."""
 _AXES = ("depth", "rows", "columns")
-
-
-@frozen
-class PoolingSchedule(TileSchedule):
-    """``lines`` x ``columns`` results of a program."""
 
 
 def _read(task: KernelTask) -> Window:
@@ -46,25 +40,24 @@ def _lines(window: Window, sizes: Mapping[str, int]) -> int:
     )
 
 
-def _starts(window: Window, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[PoolingSchedule]:
-    for lines, columns, warps in shapes(_lines(window, sizes), window.columns.result.evaluate(sizes), gpu):
-        yield PoolingSchedule(lines, columns, warps)
+def _starts(window: Window, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
+    return tiles.first(_lines(window, sizes), window.columns.result.evaluate(sizes), gpu)
 
 
-def _cost_us(window: Window, schedule: PoolingSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(window: Window, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     lines, columns = _lines(window, sizes), window.columns.result.evaluate(sizes)
-    programs = covered(lines, schedule.lines) * covered(columns, schedule.columns)
+    programs = tiles.covered(lines, schedule.lines) * tiles.covered(columns, schedule.columns)
     read = window.planes.evaluate(sizes) // window.spread
     for axis in window.axes:
         read *= axis.size.evaluate(sizes)
     size = ITEM_SIZE[window.dtype]
     nbytes = read * size + lines * columns * (size * (0 in window.results) + 8 * window.finds)
     instructions = 4.0 * programs * schedule.elements * window.taps
-    return tiled_us(gpu, nbytes, programs, schedule.warps, instructions)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, instructions)
 
 
 class _PoolingPrinter:
-    def __init__(self, window: Window, schedule: PoolingSchedule, name: str) -> None:
+    def __init__(self, window: Window, schedule: TileSchedule, name: str) -> None:
         self.window, self.schedule, self.function = window, schedule, JitFunction(name)
 
     def text(self, outputs: tuple[str, ...]) -> TritonKernel:
@@ -75,12 +68,9 @@ class _PoolingPrinter:
         self._head()
         self._taps()
         self._store(outputs)
-        function.constant("LINES", self.schedule.lines)
-        function.constant("COLUMNS", self.schedule.columns)
         lines = [expression(one) for one in (window.planes, window.depth.result, window.rows.result)]
-        grid = f"cdiv({' * '.join(lines)}, {self.schedule.lines})"
-        grid += f" * cdiv({expression(window.columns.result)}, {self.schedule.columns})"
-        return TritonKernel((function.jit_text(),), (function.launch(grid, self.schedule.warps),))
+        grid = tiles.grid(self.schedule, " * ".join(lines), expression(window.columns.result))
+        return tiles.kernel(function, self.schedule, grid)
 
     def _head(self) -> None:
         """Which results a program has, and where their windows begin."""
@@ -224,7 +214,7 @@ def _start(number: str, axis: PoolingAxis) -> str:
     return text if axis.padding == 0 else f"{text} - {axis.padding}"
 
 
-def _text(window: Window, schedule: PoolingSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(window: Window, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     return _PoolingPrinter(window, schedule, name).text(output_names(task))
 
 
@@ -232,9 +222,9 @@ FAMILY = GpuFamily(
     name="pooling",
     ops=dict.fromkeys(sorted(_OPS), "kernel"),
     read=on_any_gpu(_read),
-    schedule_of=PoolingSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always(
         (Sentence("Tiles of {lines} rows and {columns} columns of the result, {warps} warps a program."),)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.ops import SCAN, categories
 from evokernel_core.compiler.problems.scan import Scan, read_scan
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
@@ -16,11 +14,12 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 
 _STEP_US = 0.6
 """Assumed: a tile from its load to its store, with nothing ahead."""
@@ -42,39 +41,33 @@ _COMBINED = {
 """The function that combines two elements."""
 
 
-@frozen
-class ScanSchedule(TileSchedule):
-    """Rows: ``lines`` rows, ``columns`` elements of each at a time. Columns: ``lines`` elements of each of
-    ``columns`` at a time."""
-
-
 def _numbers(scan: Scan, sizes: Mapping[str, int]) -> tuple[int, int, int]:
     return scan.outer.evaluate(sizes), scan.length.evaluate(sizes), scan.inner.evaluate(sizes)
 
 
-def _starts(scan: Scan, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[ScanSchedule]:
+def _starts(scan: Scan, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
     outer, length, inner = _numbers(scan, sizes)
-    for lines, columns, warps in shapes(*((outer, length) if scan.in_rows else (length, inner)), gpu):
-        yield ScanSchedule(lines, columns, warps)
-        if scan.in_rows and lines == 1:
-            yield ScanSchedule(lines, min(4 * columns, 4096), 4 * warps)
-            yield ScanSchedule(lines, min(2 * columns, 4096), warps)
+    for tile in tiles.first(*((outer, length) if scan.in_rows else (length, inner)), gpu):
+        yield tile
+        if scan.in_rows and tile.lines == 1:
+            yield TileSchedule(1, min(4 * tile.columns, 4096), 4 * tile.warps)
+            yield TileSchedule(1, min(2 * tile.columns, 4096), tile.warps)
 
 
-def _cost_us(scan: Scan, schedule: ScanSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(scan: Scan, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     outer, length, inner = _numbers(scan, sizes)
-    programs, steps = outer * covered(inner, schedule.columns), covered(length, schedule.lines)
+    programs, steps = outer * tiles.covered(inner, schedule.columns), tiles.covered(length, schedule.lines)
     if scan.in_rows:
-        programs, steps = covered(outer, schedule.lines), covered(length, schedule.columns)
+        programs, steps = tiles.covered(outer, schedule.lines), tiles.covered(length, schedule.columns)
     elements = programs * steps * schedule.elements
     nbytes = outer * length * inner * (2 * ITEM_SIZE[scan.dtype] + bool(scan.mask))
-    total = tiled_us(gpu, nbytes, programs, schedule.warps, 12.0 * elements)
-    rounds = covered(programs, gpu.multiprocessors * max(1, 32 // schedule.warps))
+    total = tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 12.0 * elements)
+    rounds = tiles.covered(programs, gpu.multiprocessors * max(1, 32 // schedule.warps))
     return max(total, rounds * steps * _STEP_US + gpu.launch_us)
 
 
 class _ScanPrinter:
-    def __init__(self, scan: Scan, schedule: ScanSchedule, name: str) -> None:
+    def __init__(self, scan: Scan, schedule: TileSchedule, name: str) -> None:
         self.scan, self.schedule, self.function = scan, schedule, JitFunction(name)
         self.along, self.across = ("[None, :]", "[:, None]") if scan.in_rows else ("[:, None]", "[None, :]")
         self.block, self.other = ("COLUMNS", "LINES") if scan.in_rows else ("LINES", "COLUMNS")
@@ -82,13 +75,9 @@ class _ScanPrinter:
         self.combine = _COMBINED[scan.op]
 
     def text(self, output: str) -> TritonKernel:
-        function, schedule = self.function, self.schedule
         grid = self._head()
-        self._loop(function.tensor(output))
-        function.constant("LINES", schedule.lines)
-        function.constant("COLUMNS", schedule.columns)
-        launch = function.launch(grid, schedule.warps, 2)
-        return TritonKernel((function.jit_text(),), (launch,), frozenset({self.combine}))
+        self._loop(self.function.tensor(output))
+        return tiles.kernel(self.function, self.schedule, grid, 2, helpers=frozenset({self.combine}))
 
     def _head(self) -> str:
         function, scan = self.function, self.scan
@@ -149,7 +138,7 @@ class _ScanPrinter:
         return f"tl.associative_scan(x, {self.axis}, {self.combine})"
 
 
-def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(scan: Scan, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     (output,) = output_names(task)
     return _ScanPrinter(scan, schedule, name).text(output)
 
@@ -158,9 +147,9 @@ FAMILY = GpuFamily(
     name="scan",
     ops=categories(SCAN),
     read=on_any_gpu(read_scan),
-    schedule_of=ScanSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("Tiles of {lines} x {columns} elements with a carry, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.STREAMED, "L1", Split.ROWS, Algorithm.ONLINE)),

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.compiler.problems.scatter import Put, read_put
 from evokernel_core.compiler.shapes.sizes import Extent
@@ -20,11 +18,12 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, JitText, expression, factor
 from evokernel_core.targets.triton.kernels.names import free_name, output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 from evokernel_core.targets.triton.launch import Launch, Scratch
 
 _NEUTRAL: Mapping[tuple[str, bool], str] = {
@@ -35,11 +34,6 @@ _NEUTRAL: Mapping[tuple[str, bool], str] = {
 }
 """What changes nothing, by kind and whether numbers are floats."""
 _EXTREMES = ("max", "min")
-
-
-@frozen
-class ScatterSchedule(TileSchedule):
-    """``lines`` entries of a program, ``columns`` elements of each."""
 
 
 def _read(task: KernelTask) -> Put:
@@ -56,24 +50,25 @@ def _entries(problem: Put, sizes: Mapping[str, int]) -> int:
     return problem.outer.evaluate(sizes) * problem.count.evaluate(sizes)
 
 
-def _starts(problem: Put, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[ScatterSchedule]:
-    for lines, columns, warps in shapes(_entries(problem, sizes), problem.run.evaluate(sizes), gpu):
-        yield ScatterSchedule(lines, columns, warps)
+def _starts(problem: Put, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
+    return tiles.first(_entries(problem, sizes), problem.run.evaluate(sizes), gpu)
 
 
-def _cost_us(problem: Put, schedule: ScatterSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
+def _cost_us(problem: Put, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     entries, run, size = _entries(problem, sizes), problem.run.evaluate(sizes), ITEM_SIZE[problem.dtype]
     places = problem.outer.evaluate(sizes) * problem.size.evaluate(sizes) * max(problem.parts, 1)
-    programs = covered(entries, schedule.lines) * covered(run, schedule.columns)
+    programs = tiles.covered(entries, schedule.lines) * tiles.covered(run, schedule.columns)
     touched = 2 * max(run * size, 32)  # an atomic operation reads and writes a sector at least
-    put = tiled_us(gpu, entries * (run * size + touched + 8), programs, schedule.warps)
-    return put + tiled_us(gpu, 2 * places * run * size, covered(places, schedule.lines), schedule.warps)
+    put = tiles.tiled_us(gpu, entries * (run * size + touched + 8), programs, schedule.warps)
+    return put + tiles.tiled_us(
+        gpu, 2 * places * run * size, tiles.covered(places, schedule.lines), schedule.warps
+    )
 
 
 class _Writer:
     """The launches of one problem."""
 
-    def __init__(self, problem: Put, schedule: ScatterSchedule, task: KernelTask, name: str) -> None:
+    def __init__(self, problem: Put, schedule: TileSchedule, task: KernelTask, name: str) -> None:
         self.problem, self.schedule, self.name = problem, schedule, name
         (self.output,) = output_names(task)
         self.is_float = problem.dtype == "float32"
@@ -205,8 +200,7 @@ class _Writer:
         function.add(f"mask = inside[:, None] & (columns[None, :] < {run})")
         function.constant("LINES", schedule.lines)
         function.constant("COLUMNS", schedule.columns)
-        grid = f"cdiv({expression(lines)}, {schedule.lines})"
-        return f"{grid} * cdiv({expression(self.problem.run)}, {schedule.columns})"
+        return tiles.grid(schedule, expression(lines), expression(self.problem.run))
 
     def _chosen(self, function: JitFunction) -> None:
         """The place of each entry, and which entries there are."""
@@ -229,7 +223,7 @@ class _Writer:
             add(f"inside &= (chosen >= 0) & (chosen < {most})", f"place = place * {most} + chosen")
 
 
-def _text(problem: Put, schedule: ScatterSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(problem: Put, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     return _Writer(problem, schedule, task, name).kernel()
 
 
@@ -237,9 +231,9 @@ FAMILY = GpuFamily(
     name="scatter",
     ops=categories(SCATTER, SCATTER_PARTS),
     read=on_any_gpu(_read),
-    schedule_of=ScatterSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("{lines} entries of {columns} elements at a time, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.PICKED, "NONE", Split.ELEMENTS, Algorithm.DIRECT)),

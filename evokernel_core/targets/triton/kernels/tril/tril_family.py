@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import frozen
-
 from evokernel_core.compiler.problems.products import TRIANGLES
 from evokernel_core.compiler.problems.tril import TriangleOfMatrices, read_triangle
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor, Split
@@ -13,34 +11,29 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, expression, factor
 from evokernel_core.targets.triton.kernels.names import output_names
 from evokernel_core.targets.triton.kernels.searching import GpuFamily, always, on_any_gpu
 from evokernel_core.targets.triton.kernels.text import TritonKernel
-from evokernel_core.targets.triton.kernels.tiles import TileSchedule, covered, shapes, tiled_us, why_not
+from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 
 
-@frozen
-class TrilSchedule(TileSchedule):
-    """``lines`` x ``columns`` elements of a program."""
-
-
-def _starts(problem: TriangleOfMatrices, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TrilSchedule]:
+def _starts(problem: TriangleOfMatrices, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
     rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
-    for lines, width, warps in shapes(rows, columns, gpu):
-        yield TrilSchedule(lines, width, warps)
+    return tiles.first(rows, columns, gpu)
 
 
 def _cost_us(
-    problem: TriangleOfMatrices, schedule: TrilSchedule, sizes: Mapping[str, int], gpu: Gpu
+    problem: TriangleOfMatrices, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu
 ) -> float:
     rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
-    programs = covered(rows, schedule.lines) * covered(columns, schedule.columns)
+    programs = tiles.covered(rows, schedule.lines) * tiles.covered(columns, schedule.columns)
     nbytes = 1.5 * rows * columns * ITEM_SIZE[problem.dtype]  # half of the elements are read
-    return tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * programs * schedule.elements)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * programs * schedule.elements)
 
 
-def _text(problem: TriangleOfMatrices, schedule: TrilSchedule, task: KernelTask, name: str) -> TritonKernel:
+def _text(problem: TriangleOfMatrices, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
     function = JitFunction(name)
     (output,) = output_names(task)
     source, result = function.tensor(problem.source), function.tensor(output)
@@ -56,20 +49,17 @@ def _text(problem: TriangleOfMatrices, schedule: TrilSchedule, task: KernelTask,
     function.add(f"place = line * {factor(columns)} + column")
     function.add(f"x = tl.load({source} + place, mask=inside & kept, other=0)")
     function.add(f"tl.store({result} + place, x, mask=inside)")
-    function.constant("LINES", schedule.lines)
-    function.constant("COLUMNS", schedule.columns)
-    grid = f"cdiv({expression(problem.rows)}, {schedule.lines})"
-    grid += f" * cdiv({expression(problem.columns)}, {schedule.columns})"
-    return TritonKernel((function.jit_text(),), (function.launch(grid, schedule.warps),))
+    grid = tiles.grid(schedule, expression(problem.rows), expression(problem.columns))
+    return tiles.kernel(function, schedule, grid)
 
 
 FAMILY = GpuFamily(
     name="tril",
     ops=dict.fromkeys(sorted(TRIANGLES), "kernel"),
     read=on_any_gpu(read_triangle),
-    schedule_of=TrilSchedule.of,
+    schedule_of=TileSchedule.of,
     starts=_starts,
-    refusal=why_not,
+    refusal=tiles.why_not,
     cost_us=_cost_us,
     notes=always((Sentence("Tiles of {lines} x {columns} elements, {warps} warps a program."),)),
     cell=always(Descriptor(Dataflow.BLOCKS, "NONE", Split.TILES, Algorithm.COPY)),
