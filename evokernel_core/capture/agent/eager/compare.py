@@ -27,14 +27,13 @@ from ..reference.precision import widened
 from ..reference.reference import first_values, in_order, run, shapes_of, size_of
 from ..regions.capture import Asked, capture
 from ..regions.layouts import view_by
-from ..regions.parts import SCALAR
+from ..regions.parts import SCALAR, Place, Subject
 from ..regions.tensor_effects import watched
 from ..sentence import Sentence
 from . import draws
 from .draws import Given
 from .forked import Report, bounded
 from .judge import CodeAndGraph, difference, otherwise_in_memory, unequal
-from .subject import Place, Subject
 
 _WIDE = {
     "float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128",

@@ -16,19 +16,16 @@ import torch
 
 from ..errors import AgentError, describe
 from ..graph import complex_tensors
+from ..graph.names import refs_in
 from ..sentence import Sentence
 from . import half_precision, norms, precision, stable_order, steps
-from .bounded_products import lengths, near_one
-from .bounded_recurrence import layers_take, steadied
+from .bounded_inputs import as_weights, boundaries, is_deep, layers_take, lengths, near_one, steadied
 from .index_ranges import Range, ranges
 from .integer_inputs import draw_whole, free, is_wide, takes_wide, without_least
 from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
 from .near_numbers import draw_near, whole_near
-from .operands import names_in
 from .patterns import draw_integers, draw_truths
 from .reduction_rounding import LongSums
-from .sorted_inputs import boundaries
-from .weights import as_weights, is_deep
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -421,13 +418,8 @@ def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
     """By the name of a node, the values that neither a node behind it nor an output reads."""
     last: dict[str, str] = {}
     for node in graph["nodes"]:
-        read = [
-            *names_in(node["args"]),
-            *names_in([element for _, element in node["kwargs"]]),
-            node["name"],
-        ]
-        last |= dict.fromkeys(read, node["name"])
-    for name in names_in(graph["outputs"]):
+        last |= dict.fromkeys([*refs_in([node["args"], node["kwargs"]]), node["name"]], node["name"])
+    for name in refs_in(graph["outputs"]):
         last.pop(name, None)
     result: dict[str, list[str]] = {}
     for name, node_name in last.items():

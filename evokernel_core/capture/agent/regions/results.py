@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ..eager.subject import Place
 from ..errors import Refused
 from ..graph.names import without_view
 from ..inputs.entry import EntryCall
@@ -31,7 +30,7 @@ from .layouts import (
     text_of,
     view_by,
 )
-from .parts import TENSOR
+from .parts import TENSOR, Place
 from .writes import conditions_of_writing
 
 
