@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, SCATTER_TYPES
-from evokernel_core.compiler.rewrites.constants import number_everywhere
 from evokernel_core.compiler.rewrites.elementwise import broadcast, cast
 from evokernel_core.compiler.rewrites.indexing import expanded, permuted, places_of, tensor, unwidened
-from evokernel_core.compiler.rewrites.picking import argument, as_arg, view
+from evokernel_core.compiler.rewrites.picking import argument, as_arg, producer, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, product, times
+from evokernel_core.compiler.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -314,3 +314,21 @@ REWRITES: Mapping[str, Rewrite] = {
     "aten.scatter.value": _scatter(LAST),
     "aten.scatter_add.default": _scatter("add"),
 }
+
+
+_MOVES = frozenset((*SAME_ORDER, *BROADCASTS, "aten._to_copy.default", "aten.permute.default"))
+_FILLS = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1}
+_GIVEN = frozenset({"full", "full_like"})
+
+
+def number_everywhere(writer: GraphWriter, ref: ValueRef) -> bool | int | float | None:
+    """The number that all elements of a value are, None where they may differ."""
+    below = producer(writer, ref)
+    while below is not None and below.op in _MOVES:
+        operand = next(iter(below.operands()), None)
+        below = None if operand is None else producer(writer, operand)
+    if below is None or not below.op.startswith("aten."):
+        return None
+    packet = below.op.split(".")[1]
+    given = below.args[1] if packet in _GIVEN else _FILLS.get(packet)
+    return given if isinstance(given, bool | int | float) else None
