@@ -104,7 +104,7 @@ def test_a_kill_while_a_memory_is_made_leaves_one_that_works(
         with Memory(path) as memory:
             memory.record_candidate(source)
             assert memory.source(source.source_id) == source
-            assert memory.experiences() == []
+            assert memory.experiences() == ()
         if not is_killed:
             break
     assert statement > m010_targets.TABLES.count(";\n"), "it was killed within the schema too"

@@ -110,7 +110,7 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     elif _is_computed(writer, offsets):
         raise PlanError("embedding_bag with offsets that the model computes is not covered: pass them in.")
     args = (table, indices, starts, numbers, mode, padding, whole)
-    result = writer.call(EMBEDDING_BAG.name, *args, shape=spec.shape, dtype=spec.dtype)
+    result = writer.like(spec, EMBEDDING_BAG.name, *args)
     return (result, *(ValueRef(result.name) for _ in node.outputs[1:]))
 
 

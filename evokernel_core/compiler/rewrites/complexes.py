@@ -410,7 +410,7 @@ def offered() -> Mapping[str, str]:
 def _negated(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """The imaginary part of a conjugate, which PyTorch only notes to be negative."""
     spec = node.outputs[0]
-    return (writer.call("aten.neg.default", *node.args, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.like(spec, "aten.neg.default", *node.args),)
 
 
 REWRITES: Mapping[str, Rewrite] = {"aten._neg_view.default": _negated}

@@ -31,11 +31,8 @@ def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     rows_first = _gains_by_rows(node, writer, steps)
     if rows_first:
         weight = _rows_first(writer, weight)
-    made = writer.call(
-        CONVOLUTION.name, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias,
-        shape=spec.shape, dtype=spec.dtype,
-    )  # fmt: skip
-    return (made,)
+    args = (x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias)
+    return (writer.like(spec, CONVOLUTION.name, *args),)
 
 
 def _gains_by_rows(node: Node, writer: GraphWriter, steps: Sequence[int]) -> bool:

@@ -79,7 +79,7 @@ def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     refs, shape, dim = list(node.operands()), node.outputs[0].shape, _join_dim(node)
     if is_interleaved(writer, refs, dim):
         spec = node.outputs[0]
-        return (writer.call(INTERLEAVE.name, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
+        return (writer.like(spec, INTERLEAVE.name, tuple(refs), dim),)
     earlier = _earlier_join(writer, refs, dim)
     if earlier is not None and writer.spec(earlier[0]).dtype == node.outputs[0].dtype:
         whole, held = earlier
@@ -141,8 +141,7 @@ def _unbind(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x = _operand(node)
     dim = literal(_argument(node, 1, "dim", 0)) % len(writer.shape(x))
     return tuple(
-        writer.call("aten.select.int", x, dim, index, shape=spec.shape, dtype=spec.dtype)
-        for index, spec in enumerate(node.outputs)
+        writer.like(spec, "aten.select.int", x, dim, index) for index, spec in enumerate(node.outputs)
     )
 
 

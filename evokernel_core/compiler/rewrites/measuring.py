@@ -38,14 +38,7 @@ def _cdist(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     apart = writer.call(
         "aten.sub.Tensor", one, other, shape=(*batch, left[-2], right[-2], left[-1]), dtype=spec.dtype
     )
-    norm = writer.call(
-        "aten.linalg_vector_norm.default",
-        apart,
-        order,
-        (len(spec.shape),),
-        shape=spec.shape,
-        dtype=spec.dtype,
-    )
+    norm = writer.like(spec, "aten.linalg_vector_norm.default", apart, order, (len(spec.shape),))
     return (norm,)
 
 
@@ -158,7 +151,7 @@ def _cross(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         second = _product(writer, part(writer, x, dim, behind), part(writer, y, dim, after), spec.dtype)
         result.append(apply(writer, "sub.Tensor", first, second, dtype=spec.dtype))
     place = dim % len(spec.shape)
-    return (writer.call("aten.cat.default", tuple(result), place, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.like(spec, "aten.cat.default", tuple(result), place),)
 
 
 def _product(writer: GraphWriter, x: ValueRef, y: ValueRef, dtype: str) -> ValueRef:

@@ -1,8 +1,8 @@
 """The schema: what was learned (experiences, values, rewards, statistics, evidence, estimates), what was made
-(tasks, sources, attempts, verdicts, uses, placements), what it cost (spending), and what a person asked for and
-decided (jobs, outcomes). A source names its target and its files, or is of two AscendC files; a title says what
-it is made of, or null. The revision counts what was forgotten or changed in experiences: a search in memory
-reads them again then."""
+(tasks, sources, attempts, verdicts, uses, placements), what it cost, what a person asked for and decided
+(jobs, outcomes). A source names its target and its files, or is of two AscendC files; a title says what it is
+made of, or null. The revision counts what was forgotten or changed in experiences: a search in memory reads
+them again then."""
 
 from __future__ import annotations
 
