@@ -57,14 +57,9 @@ def classes_kept(fits: Callable[[str], bool]) -> Iterator[None]:
 
 
 def _rules(fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
-    def dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        return random_samples.dropout(x, p, train)
 
     def dropout_in_place(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
         return x.copy_(random_samples.dropout(x, p, train)) if train and p else x
-
-    def feature_dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        return random_samples.feature_dropout(x, p, train)
 
     def rrelu(
         x: torch.Tensor,
@@ -95,9 +90,9 @@ def _rules(fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
         return compositions.batch_norm(x, weight, bias, mean, variance, training, momentum, eps)[0]
 
     rules: dict[Any, Callable[..., Any]] = {
-        aten.dropout.default: dropout,
+        aten.dropout.default: random_samples.dropout,
         aten.dropout_.default: dropout_in_place,
-        aten.feature_dropout.default: feature_dropout,
+        aten.feature_dropout.default: random_samples.feature_dropout,
         aten.rrelu.default: rrelu,
         aten.rrelu_.default: rrelu_in_place,
         aten.bilinear.default: compositions.bilinear,

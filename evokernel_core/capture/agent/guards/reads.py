@@ -26,12 +26,11 @@ import torch
 from ..sentence import Sentence
 from ..stand_ins import stood_for
 from .changes import Held
-from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
+from .code import TORCH, file_of, is_called_by_workspace, is_stdlib, is_torchs, is_workspace, place_of
 from .guard import MOST_ENTRIES, CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
-_TORCH_FOLDER = torch.__path__[0]
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 _CALL = "_call_impl"
 _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
@@ -436,8 +435,7 @@ class Reads:
         """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
         their way to their parts."""
         function: Any = value.__func__
-        is_torchs = _is_torchs(function)
-        if not is_torchs or function.__name__ not in vars(_MODULE):
+        if not is_torchs(function) or function.__name__ not in vars(_MODULE):
             self._function(owner, member, function)
         if isinstance(function, types.FunctionType):
             self._codes.add((id(function.__code__), id(value.__self__)))
@@ -673,11 +671,6 @@ def _is_torchs_class(kind: type) -> bool:
     )
 
 
-def _is_torchs(function: Any) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
-
-
 @contextmanager
 def recording(reads: Reads) -> Iterator[None]:
     """Attributes that are read meanwhile, of modules and of the objects that they hold, are noted."""
@@ -783,7 +776,7 @@ def _noting_deletion(reads: Reads, method: Any) -> Any:
 def _is_walk() -> bool:
     """Whether the user's code goes through the members of a module, rather than what calls it with others."""
     frame: types.FrameType | None = sys._getframe(3)
-    while frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
+    while frame is not None and frame.f_code.co_filename.startswith(TORCH):
         if frame.f_code.co_filename.endswith(_CALLING_WITH_OTHERS):
             return False
         frame = frame.f_back

@@ -17,7 +17,6 @@ import torch
 from ..errors import AgentError, describe
 from ..graph import complex_tensors
 from ..graph.names import refs_in
-from ..sentence import Sentence
 from . import half_precision, norms, precision, stable_order, steps
 from .bounded_inputs import as_weights, boundaries, is_deep, layers_take, lengths, near_one, steadied
 from .index_ranges import Range, ranges
@@ -192,7 +191,10 @@ def _drawn(
             value = without_least(value) if divides else value
         else:
             limit = limits.get(operand["name"], integers)
-            how = _of_kind(distribution, operand["kind"])
+            no_number = operand["kind"] == "parameter" and distribution in ("nans", "infinities")
+            how = (
+                "normal" if no_number else distribution
+            )  # a weight that is none would leave no output that is
             of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
             value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size, squares=squares)
             if distribution == "alike" and operand["kind"] != "parameter" and value.is_floating_point():
@@ -218,11 +220,6 @@ def _alike(value: torch.Tensor, first: torch.Tensor, generator: torch.Generator)
         return value
     moved = first + value * _APART.get(value.dtype, 2.0**-13)
     return torch.where(torch.rand(value.shape, generator=generator) < 1 / 4, first, moved)
-
-
-def _of_kind(distribution: str, kind: str) -> str:
-    """How an input is drawn: a weight that is no number would leave no output that is one."""
-    return "normal" if kind == "parameter" and distribution in ("nans", "infinities") else distribution
 
 
 def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
@@ -283,13 +280,11 @@ def run_widened(
     types = precision.wider(graph)
     if not types and _is_small(graph, sizes):
         types = precision.SINGLE
-    elif not types or ("float32" in types and not _asks_float64(sums, results, always=always)):
+    elif not types or (
+        "float32" in types and not (always or sums.weigh(results) or _has_faint_rows(results))
+    ):
         return []
     return _run_as(types, graph, values, sizes, results)
-
-
-def _asks_float64(sums: LongSums, results: list[torch.Tensor], *, always: bool) -> bool:
-    return always or sums.weigh(results) or _has_faint_rows(results)
 
 
 def _has_faint_rows(results: list[torch.Tensor]) -> bool:
@@ -384,8 +379,9 @@ def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
     except (IndexError, RuntimeError) as error:
         if not any(words in str(error) for words in _BEYOND):
             raise
-        message = Sentence("The graph reads beyond a tensor at these sizes ({error}).", error=describe(error))
-        raise AgentError("unsupported", message) from error
+        raise AgentError(
+            "unsupported", "The graph reads beyond a tensor at these sizes ({error}).", error=describe(error)
+        ) from error
 
 
 def run(

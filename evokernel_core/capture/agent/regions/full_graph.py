@@ -87,7 +87,7 @@ class WholeFunctions:
             function for function in self.source.functions
             if function.qualname in called and any(map(self.was_run, ast.walk(function.node)))
         ]  # fmt: skip
-        if reason := outside_state(self.source, self.was_run, run):
+        if reason := outside_state(self.was_run, run):
             raise Refused(reason)
         if seen.problem:
             raise Refused(seen.problem)
@@ -225,11 +225,10 @@ class WholeFunctions:
         except Refused:
             raise
         except Exception as error:
-            reason = Sentence(
+            raise Refused(
                 "It could not be run with operands that lie in memory as they were passed ({error}).",
                 error=describe(error),
-            )
-            raise Refused(reason) from error
+            ) from error
 
     def _ordered(
         self, call: EntryCall, graph: dict[str, Any], layouts: list[TensorLayout | None]

@@ -13,7 +13,6 @@ from ..errors import Refused
 from ..graph.names import without_view
 from ..inputs.entry import EntryCall
 from ..loading.source import Source
-from ..sentence import Sentence
 from ..tracing.random_inputs import DrawingConverter
 from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
@@ -170,12 +169,11 @@ class Results:
             return Peeled(value, ())
         made, layout = peeled(value, layout, self._converter.nodes, self._converter.shape_of_value)
         if layout.repeated:
-            reason = Sentence(
+            raise Refused(
                 "Result {position} repeats elements that are one in memory, as expand does: return a copy "
                 "of it.",
                 position=position + 1,
             )
-            raise Refused(reason)
         if layout.is_plain:
             return made
         order = full_order(layout, len(self._converter.shape_of_value(made.value)))
