@@ -125,7 +125,7 @@ def number(row: Row, name: str) -> float:
     return value
 
 
-def record(kind: type[T], row: Row, **others: object) -> T:
+def record(kind: Callable[..., T], row: Row, **others: object) -> T:
     """An object of a class, each field from the column of its name but those that ``others`` give. Raises
     what the readers of columns raise."""
     own = {name: read_column(row, name) for name, read_column in _readers(kind) if name not in others}
@@ -133,7 +133,7 @@ def record(kind: type[T], row: Row, **others: object) -> T:
 
 
 @cache
-def _readers(kind: type) -> tuple[tuple[str, Callable[[Row, str], Any]], ...]:
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Row, str], Any]], ...]:
     """How the column of each field is read: as the field's type says."""
     return tuple(
         (name, _COLUMNS.get(hint) or _converted(hint)) for name, hint in get_type_hints(kind).items()

@@ -20,10 +20,10 @@ from evokernel_core.compiler.rewrites.complex_parts import (
     Parts,
     separated,
     side_by_side,
-    size_argument,
 )
 from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.layout import viewed
+from evokernel_core.compiler.rewrites.picking import as_arg
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, alive
 from evokernel_core.compiler.shapes.boxes import dimension_order
 from evokernel_core.compiler.shapes.views import BROADCASTS, PERMUTATIONS, SAME_ORDER
@@ -428,7 +428,7 @@ def pairs_of(writer: GraphWriter, node: Node, value: Complex, rank: int) -> Valu
     if node.op in SAME_ORDER:
         return viewed(writer, value.pairs, shape)
     if node.op in BROADCASTS:
-        sizes = tuple(map(size_argument, shape))
+        sizes = tuple(map(as_arg, shape))
         return writer.call("aten.expand.default", value.pairs, sizes, shape=shape, dtype=REAL)
     if node.op in PERMUTATIONS:
         order = (*dimension_order(node, rank), rank)

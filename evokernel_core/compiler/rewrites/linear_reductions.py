@@ -9,13 +9,12 @@ norm has them, is done to the reduced result.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from attrs import frozen
 
 from evokernel_core.compiler.aten import AVERAGE_POOLS, CONVOLUTION
-from evokernel_core.compiler.rewrites.picking import argument, producer, view
+from evokernel_core.compiler.rewrites.picking import argument, producer, read_once, view
 from evokernel_core.compiler.rewrites.pooled_convolutions import pooled_convolution
 from evokernel_core.compiler.rewrites.split_reductions import reduced_dims
 from evokernel_core.compiler.rewrites.summed_convolutions import summed_convolution
@@ -49,15 +48,9 @@ def linear_reductions(task: KernelTask, device: Device) -> KernelTask:
     ops = {node.op for node in task.graph.nodes}
     if not ops & _ROOTS or not ops & (_REDUCTIONS.keys() | AVERAGE_POOLS):
         return task
-    pull = _Pull(_read_once(task))
+    pull = _Pull(read_once(task))
     table = dict.fromkeys((*_REDUCTIONS, *AVERAGE_POOLS), pull)
     return rewritten(task, table, device)
-
-
-def _read_once(task: KernelTask) -> set[str]:
-    readers = Counter(ref.name for node in task.graph.nodes for ref in set(node.operands()))
-    readers.update(ref.name for ref in task.graph.outputs)
-    return {name for name, count in readers.items() if count == 1}
 
 
 @frozen

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, SCATTER_TYPES
 from evokernel_core.compiler.rewrites.elementwise import broadcast, cast
-from evokernel_core.compiler.rewrites.indexing import expanded, permuted, places_of, tensor, unwidened
-from evokernel_core.compiler.rewrites.picking import argument, as_arg, producer, view
+from evokernel_core.compiler.rewrites.indexing import expanded, places_of, tensor, unwidened
+from evokernel_core.compiler.rewrites.picking import argument, as_arg, permuted, producer, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, product, times
 from evokernel_core.compiler.shapes.views import BROADCASTS, SAME_ORDER

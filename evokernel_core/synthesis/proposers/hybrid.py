@@ -1,7 +1,7 @@
 """The hybrid: drafts with the schedule proposer and refines with both, whichever is worth more.
 
 Asking the model is one more move: a memory item per bottleneck, whose Q-value decides against the
-named moves of the schedule, and asking.py when it is asked at the latest and at most. Without an endpoint or
+named moves of the schedule, and ``Asking`` when it is asked at the latest and at most. Without an endpoint or
 tokens the schedule proposer goes on alone.
 """
 
