@@ -55,7 +55,6 @@ _FUNCTIONS: Mapping[str, tuple[int, ...]] = {
     "many": (1, 2),
     "marked": (1,),
     "refuse": (1,),
-    "error": (1,),
 }
 _TEMPLATE = "template"
 """The parameter of a sentence, and of an error's ``__init__``."""

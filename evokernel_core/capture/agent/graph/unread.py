@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ..errors import Unsupported
 from ..guards.guard import is_plain, literal
 from ..regions.parts import TENSOR, Leaf
-from ..sentence import Told
+from ..sentence import Sentence, Told
 
 Input = Mapping[str, Any]
 
@@ -81,8 +81,10 @@ def check_passed(read: Mapping[str, torch.Tensor], passed: Iterable[Any], error:
     known = set(map(id, passed))
     for path, tensor in read.items():
         if id(tensor) not in known:
-            name = path.replace("guards.module", "module")
-            raise error("It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name)
+            at = path.replace("guards.module", "module")
+            raise error(
+                Sentence("It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=at)
+            )
 
 
 def walked(tensors: Mapping[str, torch.Tensor], leaves: Iterable[Leaf]) -> Iterator[str]:
