@@ -370,9 +370,7 @@ class Spot:
 
 async def spot_of(kernels: Kernels, uri: str, region_id: str, name: str) -> Spot:
     """What a command's place is. Raises Refused where nothing is there."""
-    document = kernels.workspace.get(uri)
-    if document is None:
-        raise Refused(_("Open the file first."))
+    document = kernels.workspace.opened(uri)
     if not kernels.trusts(document.path):
         raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
     offer = kernels.offers.find(document.path, region_id, name)

@@ -37,6 +37,22 @@ log = logging.getLogger(__name__)
 Handling = Generator[Any, Any, None]
 
 
+def _by_feature(protocol: LanguageServerProtocol, method: str, *args: Any) -> Handling:
+    """What our feature of a method does, where we have one."""
+    if (handler := protocol.fm.features.get(method)) is not None:
+        yield handler, args, None
+
+
+def _passed_on(method: str) -> Callable[..., Handling]:
+    """A built-in handler that leaves a method to our feature of it."""
+
+    @lsp_method(method)
+    def handler(self: LanguageServerProtocol, params: Any) -> Handling:
+        yield from _by_feature(self, method, params)
+
+    return handler
+
+
 class EvoKernelProtocol(LanguageServerProtocol):
     """Overrides of the built-in handlers; each still calls the feature of the same method."""
 
@@ -132,14 +148,6 @@ class EvoKernelProtocol(LanguageServerProtocol):
         if self._request_futures.get(msg_id) is future:
             del self._request_futures[msg_id]
 
-    def _user(self, method: str) -> Callable[..., Any] | None:
-        handler: Callable[..., Any] | None = self.fm.features.get(method)
-        return handler
-
-    def _pass_on(self, method: str, params: Any) -> Handling:
-        if (handler := self._user(method)) is not None:
-            yield handler, (params,), None
-
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
         """Announces diagnostics on demand only to clients that can be told to ask again."""
@@ -148,48 +156,22 @@ class EvoKernelProtocol(LanguageServerProtocol):
             result.capabilities.diagnostic_provider = None
         return result
 
-    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Handling:
-        yield from self._pass_on(types.TEXT_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Handling:
-        yield from self._pass_on(types.TEXT_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Handling:
-        yield from self._pass_on(types.TEXT_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Handling:
-        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Handling:
-        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Handling:
-        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    def lsp_workspace__did_change_workspace_folders(
-        self, params: types.DidChangeWorkspaceFoldersParams
-    ) -> Handling:
-        yield from self._pass_on(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, params)
+    lsp_text_document__did_open = _passed_on(types.TEXT_DOCUMENT_DID_OPEN)
+    lsp_text_document__did_change = _passed_on(types.TEXT_DOCUMENT_DID_CHANGE)
+    lsp_text_document__did_close = _passed_on(types.TEXT_DOCUMENT_DID_CLOSE)
+    lsp_notebook_document__did_open = _passed_on(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    lsp_notebook_document__did_change = _passed_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    lsp_notebook_document__did_close = _passed_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    lsp_workspace__did_change_workspace_folders = _passed_on(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    lsp_work_done_progress_cancel = _passed_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Handling:
         self._shutdown = True  # an exit that comes at once is no crash
-        if (handler := self._user(types.SHUTDOWN)) is not None:
-            yield handler, args, None
+        yield from _by_feature(self, types.SHUTDOWN, *args)
         for msg_id, future in list(self._request_futures.items()):
             if msg_id != self.msg_id and not future.done():
                 future.cancel()
-
-    @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
-    def lsp_work_done_progress_cancel(self, params: types.WorkDoneProgressCancelParams) -> Handling:
-        yield from self._pass_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, params)
 
 
 _VERSION = "2.0"
