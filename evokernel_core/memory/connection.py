@@ -60,14 +60,14 @@ class Connection:
             raise StoreError("The memory {path} is no file; move it aside to start anew.", path=self.path)
         if not self.path.parent.is_dir():
             private_folder(self.path.parent)
-        self._refuse_others()
+        self._refuse_newer()
         for name in (self.path, *(self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))):
             if name == self.path or name.exists():
                 private_file(name)
 
-    def _refuse_others(self) -> None:
+    def _refuse_newer(self) -> None:
         """Looks at the schema without writing: what a newer version keeps, this one would damage."""
-        from evokernel_core.memory.migrations.apply import is_of_preview, unknown
+        from evokernel_core.memory.migrations.apply import unknown
 
         if not self.path.exists() or not self.path.stat().st_size:
             return
@@ -75,7 +75,6 @@ class Connection:
         reading = _database(sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S))
         try:
             newer = sorted(ascii(name).strip("'")[:60] for name in unknown(reading))
-            older = is_of_preview(reading)
             foreign = _foreign(reading)
         finally:
             reading.close()
@@ -85,12 +84,6 @@ class Connection:
                 "what is written; move the file aside to start anew.",
                 path=self.path,
                 foreign=foreign,
-            )
-        if older and not newer:
-            raise StoreError(
-                "The memory {path} is of an early preview, which this version does not read; move the file "
-                "aside to start anew.",
-                path=self.path,
             )
         if newer:
             raise StoreError(

@@ -74,38 +74,63 @@ _PRAGMAS = ("synchronous = FULL", "foreign_keys = ON")
 migrations = Migrations("evokernel.verifier.queue")
 
 
-@migrations(name="m003_shares")  # type: ignore[untyped-decorator]
-def _schema(db: Any) -> None:
-    """Each asker's day gives CPU seconds, so that a job can be paid by any of those who want it."""
-    interactive = Priority.INTERACTIVE.value
-    owned = {"user": OWNER, "priority": interactive, "cpu_s_a_day": 0}
+@migrations()  # type: ignore[untyped-decorator]
+def m001_jobs(db: Any) -> None:
     db.create_table(
         "jobs",
         {
-            **dict.fromkeys(("id", "state", "task", "source", "verdict", "error", "lease"), str),
+            "id": str,
+            "state": str,
+            "task": str,
+            "source": str,
+            "verdict": str,
+            "error": str,
+            "lease": str,
             "deaths": int,
-            **dict.fromkeys(("created", "updated"), float),
-            **{"user": str, "priority": str, "moves": int, "cpu_s_a_day": int},
+            "created": float,
+            "updated": float,
         },
         pk="id",
-        not_null={"state", "deaths", "created", "updated", "moves", *owned},
-        defaults={"moves": 0, **owned},
+        not_null={"state", "deaths", "created", "updated"},
     )
     db["jobs"].create_index(["state", "created"])
-    db["jobs"].create_index(["state", "priority", "user", "created"])
     db.create_table(
         "interests",
-        {"job": str, "client": str, "user": str, "priority": str, "cpu_s_a_day": int},
-        pk=("job", "user", "client"),
+        {"job": str, "client": str},
+        pk=("job", "client"),
         foreign_keys=[("job", "jobs", "id")],
-        not_null=set(owned),
-        defaults=owned,
     )
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m002_users(db: Any) -> None:
+    """Jobs of before are the owner's."""
+    for column, kind, default in (
+        ("user", str, OWNER),
+        ("priority", str, Priority.INTERACTIVE.value),
+        ("moves", int, 0),
+        ("cpu_s_a_day", int, 0),
+    ):
+        db["jobs"].add_column(column, kind, not_null_default=default)
+    db["jobs"].create_index(["state", "priority", "user", "created"])
+    db["interests"].add_column("user", str, not_null_default=OWNER)
+    db["interests"].add_column("priority", str, not_null_default=Priority.INTERACTIVE.value)
+    db["interests"].transform(pk=("job", "user", "client"))
     db.create_table(
         "usage",
         {"user": str, "day": int, "jobs": int, "cpu_s": float},
         pk=("user", "day"),
         not_null={"jobs", "cpu_s"},
+    )
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m003_shares(db: Any) -> None:
+    """What each asker's day gives, so that a job can be paid by any of those who want it."""
+    db["interests"].add_column("cpu_s_a_day", int, not_null_default=0)
+    db.execute(
+        "UPDATE interests SET cpu_s_a_day = coalesce("
+        "(SELECT cpu_s_a_day FROM jobs WHERE jobs.id = job AND jobs.user = interests.user), 0)"
     )
 
 

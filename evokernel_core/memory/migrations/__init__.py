@@ -1,1 +1,1 @@
-"""The schema and its history: one module per step, never edited once a version has it."""
+"""The schema's history: one module per step, named m001_initial and so on, never edited later."""

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from sqlite_utils import Database, Migrations
 
-from evokernel_core.memory.migrations import m010_targets
-
-SCHEMA = "m010_targets"
-OF_PREVIEWS = (
-    *("m001_initial", "m002_identity", "m003_rewards", "m004_spending", "m005_compressed"),
-    *("m006_estimates", "m007_placements", "m008_verdicts", "m009_titles"),
+from evokernel_core.memory.migrations import (
+    m001_initial,
+    m002_identity,
+    m003_rewards,
+    m004_spending,
+    m005_compressed,
+    m006_estimates,
+    m007_placements,
+    m008_verdicts,
+    m009_titles,
+    m010_targets,
 )
-"""The steps that led previews to the schema of the first version, which is made at once."""
-STEPS = {**dict.fromkeys(OF_PREVIEWS, lambda db: None), SCHEMA: m010_targets.apply}
 
+STEPS = {
+    "m001_initial": m001_initial.apply,
+    "m002_identity": m002_identity.apply,
+    "m003_rewards": m003_rewards.apply,
+    "m004_spending": m004_spending.apply,
+    "m005_compressed": m005_compressed.apply,
+    "m006_estimates": m006_estimates.apply,
+    "m007_placements": m007_placements.apply,
+    "m008_verdicts": m008_verdicts.apply,
+    "m009_titles": m009_titles.apply,
+    "m010_targets": m010_targets.apply,
+}
 migrations = Migrations("evokernel")
 for _name, _step in STEPS.items():
     migrations(name=_name)(_step)
@@ -21,14 +36,5 @@ for _name, _step in STEPS.items():
 
 def unknown(database: Database) -> set[str]:
     """The steps that a database has and this version has not."""
-    return _recorded(database) - STEPS.keys()
-
-
-def is_of_preview(database: Database) -> bool:
-    """Whether a preview of before the schema wrote a database."""
-    recorded = _recorded(database)
-    return bool(recorded) and SCHEMA not in recorded
-
-
-def _recorded(database: Database) -> set[str]:
-    return {row["name"] for row in database.table(Migrations.migrations_table).rows_where(select="name")}
+    recorded = database.table(Migrations.migrations_table)
+    return {row["name"] for row in recorded.rows_where(select="name")} - STEPS.keys()

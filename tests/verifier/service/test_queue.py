@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from sqlite_utils import Database
+from sqlite_utils.migrations import Migrations
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.verifier.queue import (
@@ -24,6 +25,7 @@ from evokernel_core.verifier.queue import (
     QueueLock,
     QueueState,
     QuotaUsed,
+    m001_jobs,
 )
 from evokernel_core.verifier.serving.users import Priority, Quota
 
@@ -282,10 +284,20 @@ def test_a_job_passes_on_to_who_still_wants_it(queue: JobQueue) -> None:
     assert not queue.holds(claim)
 
 
-def test_a_queue_of_an_early_preview_is_refused(tmp_path: Path) -> None:
-    JobQueue(tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / "queue.db")) as old:
-        old.execute("DELETE FROM _sqlite_migrations")
-        old.commit()
-    with pytest.raises(StoreError, match=r"cannot be opened .*; choose another folder"):
-        JobQueue(tmp_path)
+def test_jobs_of_before_there_were_users_are_the_owners(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "queue.db") as old:
+        old.row_factory = sqlite3.Row
+        db = Database(old)
+        m001_jobs(db)
+        Migrations("evokernel.verifier.queue").ensure_migrations_table(db)
+        db["_sqlite_migrations"].insert(
+            {"migration_set": "evokernel.verifier.queue", "name": "m001_jobs", "applied_at": "2026"}
+        )
+        for name, state in (("a", "queued"), ("b", "done")):
+            row = {"id": name, "state": state, "task": "T", "source": "S", "verdict": VERDICT, "error": ""}
+            db["jobs"].insert(row | {"lease": "", "deaths": 0, "created": 1.0, "updated": 1.0})
+            db["interests"].insert({"job": name, "client": "c"})
+    queue = JobQueue(tmp_path)
+    assert claimed(queue).user == "owner"
+    assert queue.wanted_by("b", "owner") and not queue.wanted_by("b", "alice")
+    queue.close()
