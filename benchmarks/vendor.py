@@ -35,8 +35,8 @@ from evokernel_core.hardware.ascend.chip import load_chip  # noqa: E402
 from evokernel_core.hardware.ascend.eager import fused_us  # noqa: E402
 from evokernel_core.targets.ascendc import author  # noqa: E402
 from evokernel_core.targets.ascendc.target import ASCENDC  # noqa: E402
-from evokernel_core.vendor.published import Published, published  # noqa: E402
 from evokernel_core.vendor.recognise import recognised  # noqa: E402
+from evokernel_core.vendor.rival import Published, published  # noqa: E402
 
 CAPTURE_S = 900.0
 

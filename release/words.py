@@ -50,7 +50,12 @@ ENGLISH = tuple(
 )
 """What is said on the command line, to coding agents, by the verifier's HTTP service and of our own tables
 alone."""
-_FUNCTIONS: Mapping[str, tuple[int, ...]] = {"_": (1,), "many": (1, 2), "marked": (1,)}
+_FUNCTIONS: Mapping[str, tuple[int, ...]] = {
+    "_": (1,),
+    "many": (1, 2),
+    "marked": (1,),
+    "refuse": (1,),
+}
 _TEMPLATE = "template"
 """The parameter of a sentence, and of an error's ``__init__``."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from evokernel_core.vendor.published import Published
+from evokernel_core.vendor.rival import Published
 
 _SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 HEAD = "import torch\nimport torch.nn.functional as F\nimport torch_npu\n"

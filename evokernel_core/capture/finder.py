@@ -117,47 +117,35 @@ class Document:
 
     def __init__(self, text: str) -> None:
         self._parser = Parser(_LANGUAGE)
-        self._text = text
-        self._bytes = text.encode()
-        self._byte_starts: list[int] | None = None  # made when a position is asked for
-        self._tree = self._parser.parse(parsable(self._bytes))
-
-    @property
-    def text(self) -> str:
-        return self._text
-
-    @property
-    def tree(self) -> Tree:
-        return self._tree
-
-    @property
-    def source(self) -> bytes:
+        self.text = text
+        self.source = text.encode()
         """The text in UTF-8, which the tree's offsets count in."""
-        return self._bytes
+        self._byte_starts: list[int] | None = None  # made when a position is asked for
+        self.tree = self._parser.parse(parsable(self.source))
 
     def position(self, byte: int) -> tuple[int, int]:
         """1-based line and column in characters of a byte offset."""
         if self._byte_starts is None:
-            self._byte_starts = _byte_line_starts(self._bytes)
+            self._byte_starts = _byte_line_starts(self.source)
         line = bisect_right(self._byte_starts, byte)
-        return line, len(self._bytes[self._byte_starts[line - 1] : byte].decode())
+        return line, len(self.source[self._byte_starts[line - 1] : byte].decode())
 
     def edit(self, start: int, end: int, text: str) -> None:
         """Puts ``text`` in the place of the characters from ``start`` to ``end``."""
-        first = len(self._text[:start].encode())
-        old_last = first + len(self._text[start:end].encode())
+        first = len(self.text[:start].encode())
+        old_last = first + len(self.text[start:end].encode())
         new = text.encode()
         last = first + len(new)
-        old_point, first_point = _point(self._bytes, old_last), _point(self._bytes, first)
-        self._text = self._text[:start] + text + self._text[end:]
-        self._bytes = self._bytes[:first] + new + self._bytes[old_last:]
+        old_point, first_point = _point(self.source, old_last), _point(self.source, first)
+        self.text = self.text[:start] + text + self.text[end:]
+        self.source = self.source[:first] + new + self.source[old_last:]
         self._byte_starts = None
-        self._tree.edit(first, old_last, last, first_point, old_point, _point(self._bytes, last))
-        self._tree = self._parsed()
+        self.tree.edit(first, old_last, last, first_point, old_point, _point(self.source, last))
+        self.tree = self._parsed()
 
     def _parsed(self) -> Tree:
-        source = parsable(self._bytes)
-        tree = self._parser.parse(source, self._tree)
+        source = parsable(self.source)
+        tree = self._parser.parse(source, self.tree)
         return self._parser.parse(source) if tree.root_node.has_error else tree
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import os
 import sys
 
 import click
 
 from evokernel_core import __version__
-from evokernel_core.cli.logs import log_to_file
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, InternalError
@@ -68,3 +69,21 @@ def main() -> None:
         if isinstance(error, InternalError):
             say(f"evokernel: the log is {log_path()}", err=True)
         sys.exit(error.exit_status)
+
+
+_MOST_BYTES = 1_000_000
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def log_to_file() -> None:
+    """Sends what EvoKernel logs to ``paths.log_path``, from EVOKERNEL_LOG's level on."""
+    logger = logging.getLogger("evokernel_core")
+    if logger.handlers:
+        return
+    from logging.handlers import RotatingFileHandler  # no part of a server's start, whose log is its stderr
+
+    handler = RotatingFileHandler(log_path(), maxBytes=_MOST_BYTES, backupCount=1, delay=True)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    logger.addHandler(handler)
+    logger.setLevel(os.environ.get("EVOKERNEL_LOG", "WARNING").upper())
+    logger.propagate = False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
+from attrs import AttrsInstance, fields
 
+from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol
 
 _DEFAULT = ModelEndpoint()
@@ -13,13 +16,13 @@ _SECONDS = click.FloatRange(0.1, 86_400)
 _MONEY = click.FloatRange(0)
 
 OPTIONS = (
-    click.option("--model-url", envvar="EVOKERNEL_MODEL_URL", default="", metavar="URL",
+    click.option("--model-url", "base_url", envvar="EVOKERNEL_MODEL_URL", default="", metavar="URL",
                  help="OpenAI-compatible endpoint; its key: EVOKERNEL_API_KEY or `evokernel key`."),
     click.option("--model", envvar="EVOKERNEL_MODEL", default="", metavar="NAME",
                  help="Model at that endpoint."),
-    click.option("--model-ca", envvar="EVOKERNEL_MODEL_CA", default="", metavar="PATH",
+    click.option("--model-ca", "ca_bundle", envvar="EVOKERNEL_MODEL_CA", default="", metavar="PATH",
                  help="CA bundle of that endpoint."),
-    click.option("--model-protocol", default=_DEFAULT.protocol.value, show_default=True,
+    click.option("--model-protocol", "protocol", default=_DEFAULT.protocol.value, show_default=True,
                  type=click.Choice([name.value for name in ModelProtocol]),
                  help="Protocol of that endpoint; auto finds it out."),
     click.option("--effort", default=_DEFAULT.effort.value, show_default=True,
@@ -30,10 +33,11 @@ OPTIONS = (
                  metavar="N", help="Kernels to ask for with one question; each takes an attempt."),
     click.option("--answer-tokens", default=_DEFAULT.answer_tokens, show_default=True,
                  type=click.IntRange(1_024), metavar="N", help="Longest answer, thoughts included."),
-    click.option("--idle-timeout", default=_DEFAULT.idle_timeout_s, show_default=True, type=_SECONDS,
-                 metavar="S", help="Seconds without a word of the model after which it is given up."),
-    click.option("--total-timeout", default=_DEFAULT.total_timeout_s, show_default=True, type=_SECONDS,
-                 metavar="S", help="Seconds that one answer may take."),
+    click.option("--idle-timeout", "idle_timeout_s", default=_DEFAULT.idle_timeout_s, show_default=True,
+                 type=_SECONDS, metavar="S",
+                 help="Seconds without a word of the model after which it is given up."),
+    click.option("--total-timeout", "total_timeout_s", default=_DEFAULT.total_timeout_s, show_default=True,
+                 type=_SECONDS, metavar="S", help="Seconds that one answer may take."),
     click.option("--token-budget", default=_DEFAULT.token_budget, show_default=True, type=click.IntRange(1),
                  metavar="N", help="Tokens that the model may use for one kernel."),
     click.option("--day-token-budget", default=_DEFAULT.day_token_budget, show_default=True,
@@ -49,23 +53,11 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def endpoint_from(options: dict[str, Any]) -> ModelEndpoint:
+def endpoint_from(options: Mapping[str, Any]) -> ModelEndpoint:
     """The endpoint of these options; its key comes from the environment alone."""
-    return ModelEndpoint(
-        base_url=options["model_url"],
-        model=options["model"],
-        ca_bundle=options["model_ca"],
-        protocol=ModelProtocol(options["model_protocol"]),
-        effort=Effort(options["effort"]),
-        temperature=options["temperature"],
-        samples=options["samples"],
-        answer_tokens=options["answer_tokens"],
-        idle_timeout_s=options["idle_timeout"],
-        total_timeout_s=options["total_timeout"],
-        token_budget=options["token_budget"],
-        day_token_budget=options["day_token_budget"],
-        money_budget=options["money_budget"],
-        day_money_budget=options["day_money_budget"],
-        input_price=options["input_price"],
-        output_price=options["output_price"],
-    )
+    return from_data(given_for(ModelEndpoint, options), ModelEndpoint)
+
+
+def given_for(kind: type[AttrsInstance], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are named as fields of a class."""
+    return {field.name: options[field.name] for field in fields(kind) if field.name in options}

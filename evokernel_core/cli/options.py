@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from attrs import evolve
 from click.core import ParameterSource
 
 from evokernel_core.cli import model_options
+from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import PolicyName, ProposerName, RetrievalName, Settings
 from evokernel_core.keys import with_keys
 from evokernel_core.targets import AUTO, TARGETS, require_target, with_device
@@ -44,6 +46,17 @@ def named_interpreter(ctx: click.Context, param: click.Parameter, value: str) ->
     return str(path.absolute()) if typed and os.sep in value and path.is_file() else value
 
 
+def added(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Adds several options, in their order."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 def target_option(function: F) -> F:
     """Adds ``--target``; its value goes into the Settings as it is, and is asked for by name."""
     option = click.option("--target", envvar=f"{ENVIRONMENT}_TARGET", default=AUTO, show_default=True,
@@ -65,6 +78,20 @@ def _known_target(ctx: click.Context, param: click.Parameter, value: str) -> str
     return value
 
 
+_VERIFYING = (
+    target_option,
+    chip_option,
+    click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
+                 callback=named_interpreter,
+                 help="Python with torch; found from the file's folder upwards if not given."),
+    click.option("--verifier", "verifier_url", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="",
+                 metavar="URL",
+                 help="A verifier elsewhere; its token: EVOKERNEL_VERIFIER_TOKEN, or `evokernel key`."),
+    click.option("--verifier-ca", "verifier_ca_bundle", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="",
+                 metavar="PATH", help="CA bundle of that verifier."),
+)  # fmt: skip
+verifying_options = added(*_VERIFYING)
+"""Adds the options of a command that captures files and verifies kernels."""
 _SHARED = (
     click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",
                  help="Attempts for each region, drafts and refinements together."),
@@ -74,15 +101,7 @@ _SHARED = (
                  type=click.Choice([name.value for name in PolicyName]), help="How the search chooses."),
     click.option("--retrieval", default="q", show_default=True,
                  type=click.Choice([name.value for name in RetrievalName]), help="How memory is consulted."),
-    target_option,
-    chip_option,
-    click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
-                 callback=named_interpreter,
-                 help="Python with torch; found from the file's folder upwards if not given."),
-    click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
-                 help="A verifier elsewhere; its token: EVOKERNEL_VERIFIER_TOKEN, or `evokernel key`."),
-    click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
-                 help="CA bundle of that verifier."),
+    *_VERIFYING,
     click.option("--candidates-at-once", default=0, show_default=True, type=click.IntRange(0), metavar="N",
                  help="Kernels of one region that are verified at a time; 0: as many as the verifier has "
                       "workers, one on this machine."),
@@ -97,29 +116,10 @@ def synthesis_options(patience: int) -> Callable[[F], F]:
                            metavar="N", help="End after N attempts in a row that improve the best by less "
                            "than 1 %; 0: never.")  # fmt: skip
 
-    def add(function: F) -> F:
-        for option in reversed((_SHARED[0], waiting, *_SHARED[1:])):
-            function = option(function)
-        return function
-
-    return add
+    return added(_SHARED[0], waiting, *_SHARED[1:])
 
 
-def settings_from(options: dict[str, Any]) -> Settings:
+def settings_from(options: Mapping[str, Any]) -> Settings:
     """The Settings of the shared options; secrets come from the environment or the keyring alone."""
-    settings = Settings(
-        interpreter=options["interpreter"],
-        target=options["target"],
-        chip=options["chip"],
-        budget=options["budget"],
-        patience=options["patience"],
-        proposer=ProposerName(options["proposer"]),
-        policy=PolicyName(options["policy"]),
-        retrieval=RetrievalName(options["retrieval"]),
-        verifier_url=options["verifier"],
-        verifier_ca_bundle=options["verifier_ca"],
-        endpoint=model_options.endpoint_from(options),
-        candidates_at_once=options["candidates_at_once"],
-        seed=options["seed"],
-    )
-    return with_keys(with_device(settings))
+    settings = from_data(model_options.given_for(Settings, options), Settings)
+    return with_keys(with_device(evolve(settings, endpoint=model_options.endpoint_from(options))))

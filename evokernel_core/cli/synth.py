@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any
 
 import click
-from attrs import asdict, evolve, frozen
+from attrs import asdict, define, evolve, field, frozen
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from evokernel_core.cli.ending import Ending
 from evokernel_core.cli.options import settings_from, synthesis_options
 from evokernel_core.cli.tables import add_row, column, figure, print_table
 from evokernel_core.cli.terminal import say, shown
@@ -506,3 +507,35 @@ def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:
     for group in groups.values():
         lines = list(dict.fromkeys(str(row.line) for row in group))
         yield f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}", group[0]
+
+
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
+
+
+@define
+class Ending:
+    """As a context manager it takes the signals by which runs are ended; ``asked`` after the first. The
+    second is what it was before."""
+
+    asked: bool = False
+    _before: dict[int, Any] = field(factory=dict)
+
+    def __enter__(self) -> Ending:
+        for number in _SIGNALS:
+            self._before[number] = signal.signal(number, self._ask)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._give_back()
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        self._give_back()
+        say("evokernel: ending; once more ends at once.", err=True)
+
+    def _give_back(self) -> None:
+        while self._before:
+            number, handler = self._before.popitem()
+            signal.signal(number, handler)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from evokernel_core.cli.options import OutputFile
+from evokernel_core.cli.options import OutputFile, added
 from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.verdict import Hazard
@@ -19,6 +19,19 @@ from evokernel_core.twin.job import MAX_SECONDS, Job, JobOutcome, as_data, run_j
 from evokernel_core.twin.run import GIB, Limits, Mode
 
 MAX_SHOWN = 20
+
+
+_MODES, _CHIPS = click.Choice([str(mode) for mode in Mode]), ", ".join(chip_names())
+_shared = added(
+    click.option("--mode", type=_MODES, default="check", show_default=True),
+    click.option("--chip", default=DEFAULT_CHIP, show_default=True, help=f"One of: {_CHIPS}."),
+    click.option("--limit", type=click.FloatRange(min=0.1), default=MAX_SECONDS, show_default=True,
+                 help="Seconds that the run may take."),
+    click.option("--auto-sync/--no-auto-sync", default=True, show_default=True,
+                 help="Whether the compiler inserts barriers (--cce-auto-sync); without it the kernel needs "
+                      "them all."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+)  # fmt: skip
 
 
 @click.group()
@@ -47,8 +60,7 @@ def command() -> None:
     help="Look for included files here too.",
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro.")
-@click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="check", show_default=True)
-@click.option("--chip", default=DEFAULT_CHIP, show_default=True, help=f"One of: {', '.join(chip_names())}.")
+@_shared
 @click.option(
     "--cwd", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Run in this folder."
 )
@@ -57,20 +69,6 @@ def command() -> None:
     type=OutputFile(),
     help="Write the timeline here: a page where the name ends in .html, else a Chrome trace for Perfetto.",
 )
-@click.option(
-    "--limit",
-    type=click.FloatRange(min=0.1),
-    default=MAX_SECONDS,
-    show_default=True,
-    help="Seconds that the run may take.",
-)
-@click.option(
-    "--auto-sync/--no-auto-sync",
-    default=True,
-    show_default=True,
-    help="Whether the compiler inserts barriers (--cce-auto-sync); without it the kernel needs them all.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(source: Path, as_json: bool, **options: Any) -> None:
     """Compile SOURCE and run it on the twin.
@@ -113,22 +111,7 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Look for headers below this folder; found from FOLDER upwards if not given.",
 )
-@click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="check", show_default=True)
-@click.option("--chip", default=DEFAULT_CHIP, show_default=True, help=f"One of: {', '.join(chip_names())}.")
-@click.option(
-    "--limit",
-    type=click.FloatRange(min=0.1),
-    default=MAX_SECONDS,
-    show_default=True,
-    help="Seconds that the run may take.",
-)
-@click.option(
-    "--auto-sync/--no-auto-sync",
-    default=True,
-    show_default=True,
-    help="Whether the compiler inserts barriers (--cce-auto-sync).",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_shared
 def run_op(folder: Path, case_file: Path | None, as_json: bool, **options: Any) -> None:
     """Compile the operator in FOLDER (op_kernel, op_host), and run a call of it with its own tiling.
 

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -81,15 +82,10 @@ def add(  # noqa: PLR0913, PLR0917
 
     Limits are the user's, over all tokens of that name; 0 is no limit.
     """
-    store = TokenStore(data or folder or default_token_path().parent)
-    made = store.add(
-        user,
-        frozenset(map(Scope, scopes)),
-        days=days,
-        priorities=frozenset(map(Priority, priorities)),
-        quota=Quota(jobs_a_day, queued, cpu_seconds_a_day),
-    )
-    store.close()
+    quota = Quota(jobs_a_day, queued, cpu_seconds_a_day)
+    allowed = frozenset(map(Priority, priorities))
+    with _store(data or folder) as store:
+        made = store.add(user, frozenset(map(Scope, scopes)), days=days, priorities=allowed, quota=quota)
     say(made)
     say(f"For {user}, {days} days from now; it is not shown again.", err=True)
 
@@ -100,9 +96,8 @@ def add(  # noqa: PLR0913, PLR0917
 @click.pass_obj
 def list_tokens(folder: Path | None, as_json: bool, data: Path | None) -> None:
     """Who has which tokens, without the tokens."""
-    store = TokenStore(data or folder or default_token_path().parent)
-    rows = store.rows()
-    store.close()
+    with _store(data or folder) as store:
+        rows = store.rows()
     if as_json:
         say(json.dumps({"tokens": [_facts(row) for row in rows]}))
         return
@@ -118,14 +113,17 @@ def list_tokens(folder: Path | None, as_json: bool, data: Path | None) -> None:
 @click.pass_obj
 def revoke(folder: Path | None, which: str, data: Path | None) -> None:
     """Revoke the token with this ID, or all tokens of USER; from the next request on."""
-    store = TokenStore(data or folder or default_token_path().parent)
-    count = store.revoke(which)
-    store.close()
+    with _store(data or folder) as store:
+        count = store.revoke(which)
     if not count:
         raise UsageError(
             f"No valid token has the id or user {which!r}; `evokernel verifier token list` shows all."
         )
     say(f"Revoked {count} token(s).", err=True)
+
+
+def _store(folder: Path | None) -> closing[TokenStore]:
+    return closing(TokenStore(folder or default_token_path().parent))
 
 
 def _facts(row: TokenRow) -> dict[str, object]:

@@ -10,7 +10,9 @@ from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.check import Check
 from evokernel_core.domain.first_run import RunStep
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateResult
 
 
 class Toolchain(Protocol):
@@ -40,3 +42,13 @@ class Toolchain(Protocol):
     ) -> Any:
         """Times one launch for a ``verifier.base.TimingRequest``, writes its timeline as a page, and gives
         what it comes to, a ``twin.gaps.Summary``. Raises CandidateError, BuildError, OSError."""
+
+
+class Lessons(Protocol):
+    """Rules of a target's language and hardware."""
+
+    def rules(self, failed: GateResult) -> list[Sentence]:
+        """The rules that a failed gate is evidence for."""
+
+    def is_refuted(self, text: str) -> bool:
+        """Whether a rule forbids a name that the interface has."""

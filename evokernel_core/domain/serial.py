@@ -15,7 +15,6 @@ from cattrs.preconf.json import make_converter
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.earlier_sources import named
-from evokernel_core.domain.earlier_strategies import structured
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.files import Files
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef
@@ -165,3 +164,32 @@ def dumps(value: Any) -> str:
 def loads(text: str, kind: type[T]) -> T:
     """The frozen object of a JSON text."""
     return from_data(json.loads(text), kind)
+
+
+_PROGRAM, _GROUPS, _FAMILY = "program", "groups", "family"
+
+
+def structured(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of a strategy with its groups and kernels apart; as it is where nothing of it is of an earlier
+    form. A text that names no nodes gives no groups, which no task has."""
+    given = data.get("settings")
+    settings = dict(given.items() if isinstance(given, Mapping) else given or ())
+    if data.get("family") != _PROGRAM or _GROUPS not in settings:
+        return data
+    groups = _groups(str(settings.pop(_GROUPS)))
+    kernels: dict[int, dict[str, Any]] = {}
+    for key in [key for key in settings if str(key).partition(".")[0].isdigit() and "." in str(key)]:
+        number, _, name = str(key).partition(".")
+        kernels.setdefault(int(number), {})[name] = settings.pop(key)
+    schedules = [
+        {"family": str(own.pop(_FAMILY, "")), "settings": list(own.items())}
+        for _, own in sorted(kernels.items())
+    ]
+    return {**data, "settings": list(settings.items()), _GROUPS: groups, "kernels": schedules}
+
+
+def _groups(text: str) -> list[list[int]]:
+    try:
+        return [[int(index) for index in group.split(",")] for group in text.split("|")]
+    except ValueError:
+        return []

@@ -12,13 +12,13 @@ from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.sentence import Sentence, read
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
 from evokernel_core.memory.migrations.dictionaries import VERDICTS
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, columns, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, decoded, record, text
 from evokernel_core.memory.sources import BASED, PARTS, Sources, kernel_of
 from evokernel_core.memory.values import Values
 
@@ -212,19 +212,4 @@ def _stored(row: Row) -> Stored:
 
 @decoded
 def _attempt(row: Row) -> Attempt:
-    return Attempt(
-        job_id=text(row, "job_id"),
-        n=whole(row, "n"),
-        task_id=text(row, "task_id"),
-        source_id=text(row, "source_id"),
-        parent=text(row, "parent"),
-        stage=Stage(row["stage"]),
-        proposer=text(row, "proposer"),
-        verifier=text(row, "verifier"),
-        chip=text(row, "chip"),
-        feasible=bool(whole(row, "feasible")),
-        reward=number(row, "reward"),
-        tokens=whole(row, "tokens"),
-        feedback=read(text(row, "feedback")),
-        created=number(row, "created"),
-    )
+    return record(Attempt, row)

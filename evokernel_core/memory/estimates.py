@@ -9,7 +9,7 @@ from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.connection import Connection
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, columns, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, decoded, number, record, text
 
 _KEY = ("task_id", "source_id", "chip", "verifier")
 _SAME = " AND ".join(f"{name} = ?" for name in _KEY)
@@ -47,18 +47,13 @@ class Estimates(Connection):
 @decoded
 def _record(row: Row) -> TuningRecord:
     features = json.loads(unpacked(row["features"]))
-    return TuningRecord(
-        task_id=text(row, "task_id"),
-        source_id=text(row, "source_id"),
-        chip=text(row, "chip"),
-        verifier=text(row, "verifier"),
-        family=text(row, "family"),
+    return record(
+        TuningRecord,
+        row,
         estimate_us=_microseconds(row, "estimate_us"),
         latency_us=None if row["failure"] else _microseconds(row, "latency_us"),
         features=tuple((str(name), _weight(value)) for name, value in features.items()),
-        failure=text(row, "failure"),
         source=LatencySource(row["source"]) if row["source"] else None,
-        seq=whole(row, "seq"),
     )
 
 

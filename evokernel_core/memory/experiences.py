@@ -21,7 +21,7 @@ from evokernel_core.memory.features import features_of
 from evokernel_core.memory.migrations.dictionaries import COMMON
 from evokernel_core.memory.packed import packed, unpacked
 from evokernel_core.memory.retrieval import Query, RetrievalChoice, Retrieved, epsilon_greedy
-from evokernel_core.memory.rows import Row, columns, decoded, text
+from evokernel_core.memory.rows import Row, columns, decoded, record, text
 from evokernel_core.memory.values import Values
 
 if TYPE_CHECKING:
@@ -199,14 +199,10 @@ def _title(row: Row) -> Sentence:
 
 @decoded
 def _experience(row: Row) -> Experience:
-    return Experience(
-        id=text(row, "id"),
-        kind=ExperienceKind(row["kind"]),
+    return record(
+        Experience,
+        row,
         title=_title(row),
-        body=text(row, "body"),
-        op_category=text(row, "op_category"),
-        task_id=text(row, "task_id"),
-        bottleneck=text(row, "bottleneck"),
         payload=unpacked(row["payload"], COMMON + text(row, "body")),
         features=tuple(sorted(features_of(row["features"]).items())),
     )

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from evokernel_core.domain.errors import StoreError
-from evokernel_core.domain.job import Job, JobKind, JobState
-from evokernel_core.domain.sentence import Sentence, read
+from evokernel_core.domain.job import Job, JobState
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.memory.connection import Connection, marks
-from evokernel_core.memory.rows import Row, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, decoded, record, text
 
 ENDED = (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -72,20 +72,7 @@ def _plain(**values: Any) -> dict[str, Any]:
 
 @decoded
 def _job(row: Row) -> Job:
-    return Job(
-        id=_id(row),
-        kind=JobKind(row["kind"]),
-        state=JobState(row["state"]),
-        file=_path(row),
-        region_id=text(row, "region_id"),
-        task_id=text(row, "task_id"),
-        region=text(row, "region"),
-        budget=whole(row, "budget"),
-        spent=whole(row, "spent"),
-        created=number(row, "created"),
-        updated=number(row, "updated"),
-        reason=read(text(row, "reason")),
-    )
+    return record(Job, row, id=_id(row), file=_path(row))
 
 
 def _id(row: Row) -> str:

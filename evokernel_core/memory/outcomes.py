@@ -10,7 +10,7 @@ from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.memory.candidates import Candidates
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.ledger import Reward
-from evokernel_core.memory.rows import Row, columns, decoded, number, text
+from evokernel_core.memory.rows import Row, columns, decoded, record, text
 
 REWARDS: Mapping[OutcomeKind, float] = {
     OutcomeKind.ACCEPTED: 1.0,
@@ -106,11 +106,4 @@ def _category(row: Row) -> str:
 
 @decoded
 def _outcome(row: Row) -> Outcome:
-    return Outcome(
-        kind=OutcomeKind(row["kind"]),
-        region_id=text(row, "region_id"),
-        task_id=text(row, "task_id"),
-        source_id=text(row, "source_id"),
-        at=number(row, "at"),
-        detail=text(row, "detail"),
-    )
+    return record(Outcome, row)

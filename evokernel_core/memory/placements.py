@@ -12,7 +12,7 @@ from evokernel_core.domain.placement import Placement, Standing, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.memory.connection import Connection
-from evokernel_core.memory.rows import Row, columns, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, decoded, record, text
 
 _HASH = re.compile(r"(?:[0-9a-f]{64})?")
 
@@ -59,19 +59,8 @@ def _row(placement: Placement) -> Row:
 @decoded
 def _placement(row: Row) -> Placement:
     file, region = Path(text(row, "file")), text(row, "region")
-    placement = Placement(
-        file=file,
-        name=text(row, "name"),
-        region_id=text(row, "region_id"),
-        task_id=text(row, "task_id"),
-        source_id=text(row, "source_id"),
-        at=number(row, "at"),
-        before=text(row, "before"),
-        created=bool(whole(row, "created")),
-        head=text(row, "head"),
-        region=evolve(loads(region, Region), file=str(file)) if region else None,
-        standing=Standing(text(row, "standing")),
-    )
+    known = evolve(loads(region, Region), file=str(file)) if region else None
+    placement = record(Placement, row, file=file, region=known)
     if not (placement.name.isidentifier() and _HASH.fullmatch(placement.before)):
         raise ValueError("name")
     if text(row, "place") != place_key(file, placement.region_id):

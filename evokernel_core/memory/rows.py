@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from functools import wraps
-from typing import Any, TypeVar
+from functools import cache, wraps
+from typing import Any, TypeVar, get_type_hints
 
 from attrs import AttrsInstance, asdict
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.sentence import Sentence, read
 
 log = logging.getLogger(__name__)
 
@@ -42,13 +43,13 @@ def decoded(make: Callable[[Row], T]) -> Callable[[Row], T]:
     """Of a function that makes something of a row: it raises UnreadableRow for a row that is none of ours."""
 
     @wraps(make)
-    def read(row: Row) -> T:
+    def made(row: Row) -> T:
         try:
             return make(row)
         except _UNREADABLE as error:
             raise UnreadableRow(make.__name__.strip("_"), row, type(error).__name__) from error
 
-    return read
+    return made
 
 
 class Reader:
@@ -122,3 +123,32 @@ def number(row: Row, name: str) -> float:
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError(name)
     return value
+
+
+def record(kind: Callable[..., T], row: Row, **others: object) -> T:
+    """An object of a class, each field from the column of its name but those that ``others`` give. Raises
+    what the readers of columns raise."""
+    own = {name: read_column(row, name) for name, read_column in _readers(kind) if name not in others}
+    return kind(**own, **others)
+
+
+@cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Row, str], Any]], ...]:
+    """How the column of each field is read: as the field's type says."""
+    return tuple(
+        (name, _COLUMNS.get(hint) or _converted(hint)) for name, hint in get_type_hints(kind).items()
+    )
+
+
+_COLUMNS: Mapping[type, Callable[[Row, str], Any]] = {
+    str: text,
+    int: whole,
+    float: number,
+    bool: lambda row, name: bool(whole(row, name)),
+    Sentence: lambda row, name: read(text(row, name)),
+}
+
+
+def _converted(kind: Any) -> Callable[[Row, str], Any]:
+    """Of a choice, from its value."""
+    return lambda row, name: kind(row[name])

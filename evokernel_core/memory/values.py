@@ -12,10 +12,10 @@ from attrs import evolve, frozen
 
 from evokernel_core.domain.experience import Stage
 from evokernel_core.memory.connection import Connection, marks
-from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Effect, Key, Ledger, Reward, Worth
+from evokernel_core.memory.ledger import ALPHA, ANY_CATEGORY, INITIAL_Q, Key, Ledger, Reward, Worth
 from evokernel_core.memory.migrations.dictionaries import COMMON
 from evokernel_core.memory.packed import packed, unpacked
-from evokernel_core.memory.rows import Row, columns, counted, decoded, number, text, whole
+from evokernel_core.memory.rows import Row, columns, counted, decoded, number, record, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 
 _LARGEST = 1.0 + 1e-9
@@ -166,19 +166,13 @@ def numbered_reward(row: Row) -> tuple[int, Reward]:
 @decoded
 def _reward(row: Row) -> Reward:
     used = unpacked(row["used"])
-    return Reward(
-        stage=Stage(row["stage"]),
-        op_category=text(row, "op_category"),
+    return record(
+        Reward,
+        row,
         used=_items(used),
         raw=_bounded(row, "raw"),
-        scale=text(row, "scale"),
-        effect=Effect(row["effect"]),
-        cause=text(row, "cause"),
         trials=counted(row, "trials"),
-        task_id=text(row, "task_id"),
-        source_id=text(row, "source_id"),
         shown=_items(unpacked(row["shown"], COMMON + used)),
-        at=number(row, "at"),
     )
 
 

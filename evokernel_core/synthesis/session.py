@@ -13,15 +13,24 @@ from pathlib import Path
 
 from attrs import evolve
 
+from evokernel_core import __version__
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.features import task_features
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.eager import EagerComparison
-from evokernel_core.domain.errors import EvoKernelError, InternalError, ShapesNeeded, StoreError, UsageError
+from evokernel_core.domain.errors import (
+    EvoKernelError,
+    InternalError,
+    ShapesNeeded,
+    StoreError,
+    UsageError,
+    VerifierError,
+)
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.extras import REMOTE, needed
@@ -29,6 +38,7 @@ from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
+from evokernel_core.private import private_folder
 from evokernel_core.synthesis.agent import SharedAgent
 from evokernel_core.synthesis.comparisons import Comparisons, refusal
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status, SynthesisResult
@@ -40,11 +50,14 @@ from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.regions import RegionFinder, task_of
 from evokernel_core.synthesis.search import Search
-from evokernel_core.targets import author_for
-from evokernel_core.twin.gaps import Timeline
+from evokernel_core.targets import author_for, load_toolchain
+from evokernel_core.twin.build import CandidateError
+from evokernel_core.twin.gaps import Summary, Timeline
+from evokernel_core.twin.page_words import page_version
 from evokernel_core.vendor.rival import Rival
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
+from evokernel_core.verifier.gates.latency import captured_request
 
 log = logging.getLogger(__name__)
 
@@ -321,7 +334,6 @@ class Session:
     def timeline(self, region: Region, source_id: str) -> Timeline:
         """The timeline of a verified kernel, on the chip that it was verified for. Raises StoreError where
         the memory holds no feasible verdict for it, and as ``timeline_of``."""
-        from evokernel_core.synthesis.timeline import timeline_of  # the page's template engine with it
 
         task = task_of(region)
         result = self._verified(task, source_id)[-1]
@@ -366,3 +378,27 @@ def _never_satisfied(search: Search) -> bool:
 
 def _satisfied(search: Search) -> bool:
     return True
+
+
+def timeline_of(task: KernelTask, source: KernelSource, author: KernelAuthor) -> Timeline:
+    """The timeline of a kernel, from the cache where it was made before. Its times are modelled, also those
+    of a kernel that was measured. Raises VerifierError where the kernel cannot be timed, BuildError,
+    OSError."""
+    folder = private_folder(cache_dir() / "timelines")
+    kernel = f"{source.source_id[:32]}-{task.task_id[:16]}"
+    page = folder / f"{kernel}-{author.device.name}-{__version__}-{page_version()}.html"
+    kept = page.with_suffix(".json")
+    if page.is_file() and kept.is_file():
+        return Timeline(page, loads(kept.read_text("utf-8"), Summary))
+    staged = page.with_suffix(".part")
+    toolchain = load_toolchain(source.target)
+    try:
+        summary: Summary = toolchain.write_timeline(author, task, source, captured_request(task), staged)
+    except CandidateError as error:
+        raise VerifierError(
+            "The kernel could not be timed again: {feedback}", feedback=error.feedback
+        ) from error
+    staged.replace(page)
+    staged.write_text(dumps(summary), "utf-8")
+    staged.replace(kept)
+    return Timeline(page, summary)

@@ -7,15 +7,22 @@ folder where an interpreter is looked for, or empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import random
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.settings import RetrievalName
+from evokernel_core.memory.retrieval import Query, RetrievalChoice
+from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.regions import task_of
 from evokernel_core.targets import load_knowledge
 
@@ -151,7 +158,6 @@ def run_operator(session: Session, params: Params, cancelled: Callable[[], bool]
 def search(session: Session, params: Params, cancelled: Callable[[], bool]) -> Mapping[str, Any]:
     """``{query, kinds, most}`` -> ``{"items": [Experience and "shipped"]}``: cards and practices that come
     with EvoKernel, which are ``shipped``, then what the memory learned, each the closest first."""
-    from evokernel_core.synthesis.lookup import comes_with_us, lookup
 
     result = lookup(session.memory, session.author, params["query"], params["kinds"], params["most"])
     ours = comes_with_us(session.author)
@@ -188,3 +194,49 @@ def _kernel_id(session: Session, beginning: str) -> str:
             beginning=repr(beginning[:64]),
         )
     return result[0]
+
+
+_IN_TITLE, _IN_NAME = 3, 10
+"""How much more a word counts in a title, and as a function that a card is about, than in the text."""
+
+
+def lookup(
+    memory: Memory, author: KernelAuthor, query: str, kinds: Collection[str], most: int
+) -> tuple[Experience, ...]:
+    """At most ``most`` items about the words of ``query``, of ``kinds`` or of all where none are named:
+    first what comes with EvoKernel, then the memory's, each the closest first."""
+    wanted = frozenset(map(ExperienceKind, kinds)) or frozenset(ExperienceKind)
+    words = _words(query)
+    named = frozenset(re.findall(r"\w+", query))
+    shipped = sorted(_shipped(words, named, wanted, author), key=lambda matches: -matches[0])
+    items = [experience for score, experience in shipped if score]
+    asked = Query(query, {}, Stage.DRAFT, "", tuple(sorted(wanted)))
+    choice = RetrievalChoice(most, most, mode=RetrievalName.SIMILARITY)
+    learned = memory.retrieve(asked, choice, random.Random(0)).experiences
+    matching = [
+        experience for experience in learned if words & _words(f"{experience.title} {experience.body}")
+    ]
+    return tuple({item.id: item for item in [*items, *matching]}.values())[:most]
+
+
+def comes_with_us(author: KernelAuthor) -> tuple[Experience, ...]:
+    """The cards and practices that ``lookup`` takes from EvoKernel itself."""
+    return tuple(shipped.experience for shipped in load_knowledge(author.target.name).shipped(author.device))
+
+
+def _shipped(
+    words: frozenset[str], named: frozenset[str], wanted: Collection[ExperienceKind], author: KernelAuthor
+) -> Iterator[tuple[int, Experience]]:
+    for shipped in load_knowledge(author.target.name).shipped(author.device):
+        if shipped.experience.kind in wanted:
+            # by its case: "copy" is a word of many questions, Copy a function
+            score = _IN_NAME * len(named & shipped.names) + _score(words, shipped.experience)
+            yield score, shipped.experience
+
+
+def _score(words: frozenset[str], experience: Experience) -> int:
+    return _IN_TITLE * len(words & _words(experience.title)) + len(words & _words(experience.body))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))

@@ -17,9 +17,8 @@ from evokernel_core.targets.triton.source import KERNEL_FILES as TRITON
 if TYPE_CHECKING:
     from evokernel_core.compiler.author import KernelAuthor
     from evokernel_core.compiler.knowledge import Knowledge
-    from evokernel_core.compiler.lessons import Lessons
     from evokernel_core.compiler.target import Target
-    from evokernel_core.compiler.toolchain import Toolchain
+    from evokernel_core.compiler.toolchain import Lessons, Toolchain
     from evokernel_core.domain.settings import Settings
     from evokernel_core.package.packaging import Packaging
 

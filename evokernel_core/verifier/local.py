@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -12,11 +13,12 @@ from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdict
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Verdict
 from evokernel_core.targets.sources import require_known
+from evokernel_core.twin.build import CandidateError
 from evokernel_core.verifier.base import Backend, Cancelled, CompilesOnly, ReferenceRunner, never
 from evokernel_core.verifier.draw import Draw, fresh
-from evokernel_core.verifier.gates import compile, correctness, latency
+from evokernel_core.verifier.gates import correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
 
 
@@ -111,7 +113,7 @@ class _Judgement:
         if not self._passes(self._backend.author.target.audit(self._task, self._source), started):
             return
         started = time.monotonic()
-        result, built = compile.build(self._task, self._source, self._backend)
+        result, built = build(self._task, self._source, self._backend)
         if isinstance(self._backend, CompilesOnly):
             facts = result.feedback if built is None else self._backend.facts(built)
             self._passes(evolve(result, feedback=facts), started)
@@ -158,3 +160,12 @@ class _Judgement:
             raise VerifierError("The verification was cancelled.")
         self._gates.append(evolve(result, seconds=time.monotonic() - started))
         return result.status is GateStatus.PASSED
+
+
+def build(task: KernelTask, source: KernelSource, backend: Backend) -> tuple[GateResult, Any]:
+    """The gate's result and what was built, None where it failed. Raises BuildError."""
+    try:
+        built = backend.build(task, source)
+    except CandidateError as error:
+        return GateResult(GateName.COMPILE, GateStatus.FAILED, error.code, error.feedback), None
+    return GateResult(GateName.COMPILE, GateStatus.PASSED), built

@@ -20,7 +20,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -35,7 +35,6 @@ from evokernel_core.domain.sentence import Sentence, read
 from evokernel_core.verifier.queue_rows import as_text, is_object, set_aside
 from evokernel_core.verifier.serving.database import private_database
 from evokernel_core.verifier.serving.private import make_private, private_folder
-from evokernel_core.verifier.serving.turns import Turns
 from evokernel_core.verifier.serving.users import NO_LIMIT, OWNER, Priority, Quota
 from evokernel_core.verifier.unjudged import (
     DAMAGED,
@@ -553,3 +552,34 @@ class JobQueue:
         if verdict and not is_object(verdict):
             verdict, error = "", DAMAGED
         return QueuedJob(row["id"], QueueState(row["state"]), verdict, error, row["created"])
+
+
+class Turns:
+    """Stride scheduling: each turn moves its taker back by 1/weight; the foremost is next.
+
+    Whoever did not wait for a while gains nothing by it: it joins where the queue is now.
+    """
+
+    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
+        self._weights = dict(weights or {})
+        self._places: dict[str, float] = {}
+        self._now = 0.0
+
+    def next(self, waiting: Collection[str]) -> str:
+        """Who of ``waiting`` (not empty) is next; names break ties."""
+        return min(waiting, key=lambda who: (self._place(who), who))
+
+    def take(self, who: str) -> None:
+        """``who`` was served."""
+        place = self._place(who)
+        self._places[who] = place + 1.0 / self._weights.get(who, 1.0)
+        self._now = place
+        self._forget()
+
+    def _place(self, who: str) -> float:
+        return max(self._places.get(who, self._now), self._now)
+
+    def _forget(self) -> None:
+        """Those who are not ahead of the others' place need no entry: memory stays bounded."""
+        if len(self._places) > 1000:
+            self._places = {who: place for who, place in self._places.items() if place > self._now}

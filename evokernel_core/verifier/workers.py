@@ -137,12 +137,8 @@ class Workers:
         self._on_outcome = on_outcome
         self._more = asyncio.Event()
         self._running: dict[str, Seat] = {}
-        self._seats = 0
-
-    @property
-    def seats(self) -> int:
+        self.seats = 0
         """Kernels that can be judged at a time, now."""
-        return self._seats
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -166,14 +162,14 @@ class Workers:
             seat.kill()
 
     async def _serve(self, seat: Seat) -> None:
-        self._seats += 1
+        self.seats += 1
         try:
             while True:
                 await self._work(seat, await self._claim())
         except HostLost:
             log.warning("a host was lost", place=seat.place)
         finally:
-            self._seats -= 1
+            self.seats -= 1
 
     async def _claim(self) -> Claim:
         while True:

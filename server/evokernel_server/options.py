@@ -155,7 +155,7 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
         raise UsageError(
             _(
                 "The setting evokernel.{name} cannot be {value}; it stays {kept}.",
-                name=_camel(name),
+                name=camel(name),
                 value=repr(value),
                 kept=_shown(getattr(base, name)),
             )
@@ -164,7 +164,7 @@ def _structure(name: str, value: Any, kind: Any, base: Any) -> Any:
     if is_list and len(made) != len(getattr(base, name)):
         wanted = len(getattr(base, name))
         raise UsageError(
-            _("The setting evokernel.{name} takes {count} numbers.", name=_camel(name), count=wanted)
+            _("The setting evokernel.{name} takes {count} numbers.", name=camel(name), count=wanted)
         )
     return made
 
@@ -177,7 +177,7 @@ def _check_limits(name: str, value: Any, base: Any) -> None:
         raise UsageError(
             _(
                 "The setting evokernel.{name} takes {least} to {most}, not {value}; it stays {kept}.",
-                name=_camel(name),
+                name=camel(name),
                 least=least,
                 most=most,
                 value=value,
@@ -202,6 +202,7 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """A name as clients write it: ``source_id`` is ``sourceId``."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.capture.agent.reference.bounded_recurrence import layers_take, steadied
+from evokernel_core.capture.agent.reference.bounded_inputs import layers_take, steadied
 
 
 def ref(name: str) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from evokernel_core.capture.agent.decompositions.embedding_bag import BagsOfRows
+from evokernel_core.capture.agent.reference.bounded_inputs import boundaries
 from evokernel_core.capture.agent.reference.index_ranges import Range
 from evokernel_core.capture.agent.reference.reference import draw
-from evokernel_core.capture.agent.reference.sorted_inputs import boundaries
 
 
 @pytest.mark.parametrize(

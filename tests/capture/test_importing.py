@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evokernel_core.capture.agent.importing import importing
+from evokernel_core.capture.agent.service import importing
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evokernel_core.capture.agent.graph.literals import table
+from evokernel_core.capture.agent.graph.constant_folding import table
 from evokernel_core.domain.region import Region
 from tests.capture.test_full_graph import assert_same_model, model
 

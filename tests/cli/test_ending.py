@@ -12,8 +12,7 @@ from typing import Any, cast
 import pytest
 from attrs import define, field
 
-from evokernel_core.cli.ending import Ending
-from evokernel_core.cli.synth import Tried, _CommandRun
+from evokernel_core.cli.synth import Ending, Tried, _CommandRun
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.region import Region, RegionStatus, Span

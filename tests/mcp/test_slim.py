@@ -10,7 +10,7 @@ import pytest
 from evokernel_mcp import answers
 from evokernel_mcp.access import Rules
 from evokernel_mcp.app import EXAMPLES, server
-from evokernel_mcp.slim import short, without_empty
+from evokernel_mcp.plain import short, without_empty
 from evokernel_mcp.twin_tools import _run_answer
 from pydantic import BaseModel
 

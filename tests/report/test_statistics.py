@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.report.statistics import geometric_mean, rank_correlation
+from evokernel_core.report.gather import geometric_mean, rank_correlation
 
 positive = st.floats(0.01, 100)
 

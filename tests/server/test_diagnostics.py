@@ -13,8 +13,8 @@ from urllib.request import url2pathname
 import pytest
 from evokernel_server.documents.line_index import Extent
 from evokernel_server.documents.stale import fits, stale_calls
+from evokernel_server.features import diagnostic
 from evokernel_server.features.diagnostic import outermost
-from evokernel_server.texts import help_pages
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
@@ -249,10 +249,10 @@ def test_a_missing_package_is_stale_whatever_the_text(text: str, tmp_path: Path)
 def test_every_reason_has_a_page() -> None:
     kinds = [item for item in vars(errors).values() if isinstance(getattr(item, "reason", None), str)]
     codes = {str(item.reason) for item in kinds} | {"worth_fusing", "stale_kernel", "untrusted", "not_served"}
-    pages = {path.stem for path in help_pages.FOLDER.glob("*.md")}
+    pages = {path.stem for path in diagnostic.FOLDER.glob("*.md")}
     assert codes - {"internal"} <= pages
-    assert help_pages.page_of("../../app") == help_pages.page_of("failed")
-    commands = {word for path in help_pages.FOLDER.glob("*.md")
+    assert diagnostic.page_of("../../app") == diagnostic.page_of("failed")
+    commands = {word for path in diagnostic.FOLDER.glob("*.md")
                 for word in re.findall(r"`evokernel ([a-z]+)", path.read_text())}  # fmt: skip
     from evokernel_core.cli.main import COMMANDS
 

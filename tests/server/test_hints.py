@@ -18,10 +18,9 @@ from evokernel_server.documents.workspace import Captured, Document, FileProblem
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
-from evokernel_server.offers.evidence import installed_evidence, ratio
+from evokernel_server.offers.evidence import bar, installed_evidence, picture, ratio
 from evokernel_server.offers.overlaps import choice
 from evokernel_server.texts import command_names as names
-from evokernel_server.texts.pipes import bar, picture
 from evokernel_server.texts.translations import speak
 from lsprotocol import types
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import fields
-from evokernel_server.options import _LIMITS, Options, _camel, read_options, update_options
+from evokernel_server.options import _LIMITS, Options, camel, read_options, update_options
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Effort, ModelEndpoint, ModelProtocol, ProposerName
@@ -97,17 +97,17 @@ def test_limits_are_those_of_the_extension(name: str) -> None:
     """Which warns in the settings page alone, and sends what is there."""
     declared = json.loads((ROOT / "vscode-extension/package.json").read_text("utf-8"))
     properties = declared["contributes"]["configuration"]["properties"]
-    camel = _camel(name)
+    called = camel(name)
     (found,) = (
-        item for key, item in properties.items() if key.rpartition(".")[2] == camel and "minimum" in item
+        item for key, item in properties.items() if key.rpartition(".")[2] == called and "minimum" in item
     )
     least, most = _LIMITS[name]
     assert (least, most) == (found["minimum"], found["maximum"])
     for wrong in (least - 1, most + 1, math.nan):
-        with pytest.raises(UsageError, match=f"evokernel.{camel}"):
-            update_options(Options(), {camel: wrong})
+        with pytest.raises(UsageError, match=f"evokernel.{called}"):
+            update_options(Options(), {called: wrong})
     for right in (least, most):
-        update_options(Options(), {camel: right})
+        update_options(Options(), {called: right})
 
 
 def test_a_choice_that_there_is_none_of_is_refused_in_words_of_the_settings() -> None:

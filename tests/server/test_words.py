@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from babel.messages.catalog import Message
-from evokernel_server.texts import help_pages, translations
-from evokernel_server.texts.help_pages import page_of
+from evokernel_server.features import diagnostic
+from evokernel_server.features.diagnostic import page_of
+from evokernel_server.texts import translations
 from evokernel_server.texts.translations import _, catalogue_of, many, speak, spoken, told
 from hypothesis import given
 from hypothesis import strategies as st
@@ -274,14 +275,14 @@ def test_what_the_core_says_is_said_in_the_language_of_the_editor() -> None:
     assert told(Sentence("error: expected ';' {")) == "error: expected ';' {"
 
 
-PAGES = sorted(help_pages.FOLDER.glob("*.md"))
+PAGES = sorted(diagnostic.FOLDER.glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_each_help_page_is_there_in_chinese(page: Path) -> None:
     speak("zh-cn")
     link = page_of(page.stem)
-    other = help_pages.FOLDER / spoken() / page.name
+    other = diagnostic.FOLDER / spoken() / page.name
     assert link is not None and link.href == other.as_uri()
     english, chinese = page.read_text("utf-8"), other.read_text("utf-8")
     assert len(english.splitlines()) == len(chinese.splitlines())
@@ -293,7 +294,7 @@ def test_each_help_page_is_there_in_chinese(page: Path) -> None:
 
 
 def test_there_is_no_other_page_in_chinese() -> None:
-    assert {item.name for item in (help_pages.FOLDER / "zh_CN").iterdir()} == {page.name for page in PAGES}
+    assert {item.name for item in (diagnostic.FOLDER / "zh_CN").iterdir()} == {page.name for page in PAGES}
 
 
 SHOWS = {"Refused", "Refusal", "CodeActionDisabled"}

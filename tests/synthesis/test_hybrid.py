@@ -21,9 +21,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine
-from evokernel_core.synthesis.proposers.asking import Asking, has_gained
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
-from evokernel_core.synthesis.proposers.hybrid import HybridProposer, model_practice
+from evokernel_core.synthesis.proposers.hybrid import Asking, HybridProposer, has_gained, model_practice
 from evokernel_core.targets.ascendc.source import ascendc_source
 from tests.synthesis.conftest import EFFECTS, source_of
 

@@ -11,7 +11,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.store import Memory
-from evokernel_core.synthesis.lookup import lookup
+from evokernel_core.synthesis.tools import lookup
 from evokernel_core.targets.ascendc.target import ascendc
 
 CHIP = load_chip(DEFAULT_CHIP)

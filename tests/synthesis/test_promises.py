@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.synthesis.promises import Promise, expected_gain, promise_of
+from evokernel_core.synthesis.proposers.gains import Promise, expected_gain, promise_of
 
 
 def record(task: str, estimate_us: float, latency_us: float) -> TuningRecord:

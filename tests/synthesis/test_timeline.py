@@ -14,7 +14,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.hardware.ascend.chip import load_chip
-from evokernel_core.synthesis.timeline import timeline_of
+from evokernel_core.synthesis.session import timeline_of
 from evokernel_core.targets.ascendc import author
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.source import KERNEL

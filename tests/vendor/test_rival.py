@@ -14,8 +14,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.hardware.ascend.eager import eager_us, fused_us, rival_us
 from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, side_by_side, why_left_alone
 from evokernel_core.vendor.functions import TABLE
-from evokernel_core.vendor.published import published
-from evokernel_core.vendor.rival import Rival, rival_of
+from evokernel_core.vendor.rival import Rival, published, rival_of
 
 
 def swiglu(rows: int, columns: int, dtype: str, *, generic: bool = False) -> KernelTask:

@@ -19,7 +19,7 @@ from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.verifier.gates.compare import Expected, compare
-from evokernel_core.verifier.gates.tolerances import tolerance_of
+from evokernel_core.verifier.gates.one_case import tolerance_of
 
 Array = Any
 

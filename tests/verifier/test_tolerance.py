@@ -12,7 +12,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.verifier.gates.compare import AGREEMENT, Expected, mean_magnitude
-from evokernel_core.verifier.gates.tolerances import agreement_of, tolerance_of
+from evokernel_core.verifier.gates.one_case import agreement_of, tolerance_of
 
 
 def task_of(op: str, dtype: str = "float32") -> KernelTask:

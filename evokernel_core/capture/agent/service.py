@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+import gc
 import platform
+import re
+import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .errors import AgentError, describe
-from .floor import require_torch
-from .importing import importing
 from .loading.imports import Imports
 from .protocol import Handler, serve, take_channel
 from .sentence import Sentence
+
+
+@contextmanager
+def importing(module: str) -> Iterator[None]:
+    """The collector is off in a block that imports a module for the first time: nothing of what is imported
+    becomes garbage. What is there at the end stays, and later collections do not look through it again."""
+    if module in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+OLDEST = (2, 5)
+
+
+def require_torch() -> str:
+    """The version of torch. Raises AgentError, with one sentence, where it is too old, broken or missing."""
+    try:
+        with importing("torch"):
+            import torch
+    except Exception as error:  # a broken installation raises what it likes
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise AgentError(
+                "no_interpreter",
+                "The interpreter {path} has no torch: install torch in it or set another interpreter.",
+                path=sys.executable,
+            ) from error
+        raise AgentError(
+            "no_interpreter",
+            "The interpreter {path} cannot import torch ({error}): install torch in it again.",
+            path=sys.executable,
+            error=describe(error),
+        ) from error
+    version = str(getattr(torch, "__version__", ""))
+    if _numbers(version) < OLDEST:
+        raise AgentError(
+            "no_interpreter",
+            "The interpreter {path} has torch {version}, and EvoKernel works with {oldest} and newer: "
+            "install a newer torch or set another interpreter.",
+            path=sys.executable,
+            version=version or Sentence("of no version"),
+            oldest=".".join(map(str, OLDEST)),
+        )
+    return version
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
 def _ping(_: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import torch._meta_registrations
 from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.symbolic_shapes import DimConstraints
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
+from torch.utils import _pytree as pytree
 
 _OPEN_END = 2**63 - 1
 """The end of a slice that has none."""
@@ -127,6 +128,11 @@ def _plain_backend(input: Any, weight: Any, *options: Any, **named: Any) -> Any:
     """PyTorch's own convolution, whose results are laid out as its input is."""
     backends = torch._C._ConvBackend
     return backends.Slow2d if weight.dim() == 4 else backends.Slow3d
+
+
+def tensors_among(values: Any) -> list[torch.Tensor]:
+    """The tensors in values, however deep in containers, in their order."""
+    return [leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
 def output_node(graph: torch.fx.Graph) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evokernel_core.compiler.lowering import conversions, numerics, remainders
+from evokernel_core.compiler.lowering import numerics, remainders
 from evokernel_core.compiler.lowering.call import Call, Rule
 from evokernel_core.compiler.lowering.integers import INTEGERS, ORDERS, SHORT
 from evokernel_core.compiler.lowering.special import SPECIAL, SPECIAL_BOOL, overloads, unary
@@ -150,7 +150,7 @@ def _cast(call: Call) -> Operand:
     if dtype == "bool":
         return call.mask(0)
     if dtype in INTEGERS | SHORT and call.spec_of(call.tensor()).dtype != "bool":
-        return conversions.to_integer(call.b, call.x(), dtype)
+        return to_integer(call.b, call.x(), dtype)
     return call.x()
 
 
@@ -266,3 +266,40 @@ KEEPS_PRECISION = frozenset(
     for overload in ("default", "Tensor", "Scalar", "self", "ScalarSelf", "ScalarOther", "dim")
 )
 """Operations whose result has no more digits than their operands: no rounding follows them."""
+
+
+_WIDE = {"int32": 2.0**31, "int64": 2.0**63}
+_NARROW = {"int16": (2.0**16, 2.0**15), "int8": (2.0**8, 2.0**7), "uint8": (2.0**8, 0.0)}
+"""Of the narrower types: how many numbers they have, and how many of them are below 0."""
+
+
+def to_integer(b: Builder, x: Operand, dtype: str) -> Operand:
+    """``x`` without its fraction as a whole number that ``dtype`` holds."""
+    whole = b.round(b.divided(x), "CAST_TRUNC")
+    count, below = _NARROW.get(dtype, (0.0, _WIDE.get(dtype, 0.0)))
+    least, most = _bounds(x)
+    if -below - 1.0 < least and most < (count - below if count else below):
+        return whole
+    if not count:
+        return b.select(b.compare("LT", b.abs(whole), below), whole, -below)
+    wrapped = b.round(b.mul(b.add(whole, below), 1.0 / count), "CAST_FLOOR")
+    low = b.sub(whole, b.mul(wrapped, count))
+    return b.select(b.compare("LT", b.abs(whole), _WIDE["int32"]), low, 0.0)
+
+
+def _bounds(x: Operand) -> tuple[float, float]:
+    """Between which numbers an operand surely lies."""
+    if isinstance(x, float):
+        return x, x
+    if x.op in ("round", "rounded"):
+        return _bounds(x.args[0])
+    if x.op == "to_number":
+        return 0.0, 1.0
+    if x.op not in ("min", "max"):
+        return _UNBOUNDED
+    choose = min if x.op == "min" else max
+    (a_least, a_most), (c_least, c_most) = (_bounds(arg) for arg in x.args)
+    return choose(a_least, c_least), choose(a_most, c_most)
+
+
+_UNBOUNDED = (-float("inf"), float("inf"))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from evokernel_core.compiler.ops import BAG_MODES, EMBEDDING_BAG, IOTA
 from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.indexing import tensor
-from evokernel_core.compiler.rewrites.picking import argument, as_arg, others_are_read, producer, view
+from evokernel_core.compiler.rewrites.picking import (
+    argument,
+    as_arg,
+    others_are_read,
+    producer,
+    read_once,
+    view,
+)
 from evokernel_core.compiler.rewrites.putting import put
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.compiler.shapes.sizes import extent, times
@@ -29,9 +35,7 @@ def recognise_bags(task: KernelTask, device: Device) -> KernelTask:
     and then reduced over the indices of each bag, if nothing else reads them."""
     if not any(node.op == _EMBEDDING for node in task.graph.nodes):
         return task
-    readers = Counter(ref.name for node in task.graph.nodes for ref in set(node.operands()))
-    readers.update(ref.name for ref in task.graph.outputs)
-    alone = frozenset(name for name, count in readers.items() if count == 1)
+    alone = read_once(task)
 
     def reduced(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return _reduced(node, writer, alone)
@@ -39,7 +43,7 @@ def recognise_bags(task: KernelTask, device: Device) -> KernelTask:
     return rewritten(task, dict.fromkeys(_REDUCTIONS, reduced), device)
 
 
-def _reduced(node: Node, writer: GraphWriter, alone: frozenset[str]) -> tuple[ValueRef, ...] | None:
+def _reduced(node: Node, writer: GraphWriter, alone: Set[str]) -> tuple[ValueRef, ...] | None:
     mode, below = _REDUCTIONS[node.op], _read_alone(writer, node.args[0], alone)
     if below is None or argument(node, 2, "keepdim", False) or dict(node.kwargs).get("dtype") is not None:
         return None
@@ -69,7 +73,7 @@ def _reduced(node: Node, writer: GraphWriter, alone: frozenset[str]) -> tuple[Va
     return (view(writer, result, spec.shape),)
 
 
-def _read_alone(writer: GraphWriter, ref: object, alone: frozenset[str]) -> Node | None:
+def _read_alone(writer: GraphWriter, ref: object, alone: Set[str]) -> Node | None:
     """What makes a value that only one node reads."""
     if not isinstance(ref, ValueRef) or ref.name not in alone:
         return None
@@ -110,7 +114,7 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     elif _is_computed(writer, offsets):
         raise PlanError("embedding_bag with offsets that the model computes is not covered: pass them in.")
     args = (table, indices, starts, numbers, mode, padding, whole)
-    result = writer.call(EMBEDDING_BAG.name, *args, shape=spec.shape, dtype=spec.dtype)
+    result = writer.like(spec, EMBEDDING_BAG.name, *args)
     return (result, *(ValueRef(result.name) for _ in node.outputs[1:]))
 
 

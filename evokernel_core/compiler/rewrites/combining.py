@@ -46,7 +46,7 @@ def _where_counted(writer: GraphWriter, counts: ValueRef, value_ref: ValueRef, x
     """What was found where there is an index, and what was there anywhere else."""
     spec = writer.spec(x)
     chosen = apply(writer, "gt.Scalar", counts, 0.0, dtype="bool")
-    return writer.call("aten.where.self", chosen, value_ref, x, shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, "aten.where.self", chosen, value_ref, x)
 
 
 def _neutral(kind: str, dtype: str) -> int | float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from evokernel_core.compiler.lowering.integers import INTEGERS
 from evokernel_core.compiler.ops import IOTA
+from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.picking import producer
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef
@@ -25,10 +26,7 @@ def _compare(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return None
     if not any(_is_small(writer, ref) for ref in operands):
         return None
-    wide = (
-        writer.call("aten._to_copy.default", ref, shape=writer.shape(ref), dtype="float32")
-        for ref in operands
-    )
+    wide = (cast(writer, ref, "float32") for ref in operands)
     return (writer.call(node.op, *wide, shape=node.outputs[0].shape, dtype="bool"),)
 
 

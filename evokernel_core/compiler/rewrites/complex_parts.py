@@ -6,9 +6,10 @@ from attrs import frozen
 
 from evokernel_core.compiler.rewrites.elementwise import apply
 from evokernel_core.compiler.rewrites.layout import viewed
+from evokernel_core.compiler.rewrites.picking import as_arg
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.compiler.shapes.sizes import extent
-from evokernel_core.domain.graph import Arg, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.tensor import Dim
 
 REAL = "float32"
@@ -41,7 +42,7 @@ class Parts:
         return part if isinstance(part, ValueRef) else self.filled(part, ())
 
     def filled(self, number: float, shape: tuple[Dim, ...]) -> ValueRef:
-        sizes = tuple(map(size_argument, shape))
+        sizes = tuple(map(as_arg, shape))
         return self.writer.call("aten.full.default", sizes, number, shape=shape, dtype=REAL)
 
     def mul(self, a: Part, b: Part) -> Part:
@@ -85,16 +86,12 @@ class Parts:
         own = self.writer.shape(part)
         if list(map(extent, own)) == list(map(extent, shape)):
             return part
-        sizes = tuple(map(size_argument, shape))
+        sizes = tuple(map(as_arg, shape))
         return self.writer.call("aten.expand.default", part, sizes, shape=shape, dtype=REAL)
 
     def fitted(self, part: Part, shape: tuple[Dim, ...]) -> Part:
         """The part with the shape of the value that it is part of."""
         return self.tensor(part, shape) if isinstance(part, ValueRef) else part
-
-
-def size_argument(dim: Dim) -> Arg:
-    return SymbolicInt(dim) if isinstance(dim, str) else dim
 
 
 def separated(writer: GraphWriter, x: ValueRef) -> Complex:

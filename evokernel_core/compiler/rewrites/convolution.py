@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.limits import MOST_INNER, WIDTH_UNIT
 from evokernel_core.compiler.ops import CONVOLUTION, SPACE_TO_DEPTH
+from evokernel_core.compiler.rewrites.picking import permuted
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef, literals
 from evokernel_core.domain.tensor import Dim
@@ -31,11 +32,8 @@ def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     rows_first = _gains_by_rows(node, writer, steps)
     if rows_first:
         weight = _rows_first(writer, weight)
-    made = writer.call(
-        CONVOLUTION.name, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias,
-        shape=spec.shape, dtype=spec.dtype,
-    )  # fmt: skip
-    return (made,)
+    args = (x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias)
+    return (writer.like(spec, CONVOLUTION.name, *args),)
 
 
 def _gains_by_rows(node: Node, writer: GraphWriter, steps: Sequence[int]) -> bool:
@@ -54,10 +52,8 @@ def _gains_by_rows(node: Node, writer: GraphWriter, steps: Sequence[int]) -> boo
 
 def _rows_first(writer: GraphWriter, weight: ValueRef) -> ValueRef:
     """The weight with the rows of the kernel before the channels."""
-    spec = writer.spec(weight)
-    order = (0, spec.rank - 2, *range(1, spec.rank - 2), spec.rank - 1)
-    shape = tuple(spec.shape[place] for place in order)
-    return writer.call("aten.permute.default", weight, order, shape=shape, dtype=spec.dtype)
+    rank = writer.spec(weight).rank
+    return permuted(writer, weight, (0, rank - 2, *range(1, rank - 2), rank - 1))
 
 
 def _framed(writer: GraphWriter, x: ValueRef, pads: Sequence[int], phases: int) -> ValueRef:

@@ -16,7 +16,7 @@ def _arange(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if not isinstance(start, int) or not isinstance(step, int):
         raise PlanError("arange with a start or a step that is not a whole number is not covered.")
     spec = node.outputs[0]
-    return (writer.call(IOTA.name, start, step, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.like(spec, IOTA.name, start, step),)
 
 
 def _as_numbers(node: Node, writer: GraphWriter) -> ValueRef:
@@ -61,7 +61,7 @@ def _count(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return None
     result = _reduced(node, writer, "aten.sum.dim_IntList")
     spec = node.outputs[0]
-    return (writer.call("aten._to_copy.default", result, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.like(spec, "aten._to_copy.default", result),)
 
 
 REWRITES: Mapping[str, Rewrite] = {

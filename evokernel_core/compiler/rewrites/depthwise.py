@@ -6,12 +6,11 @@ sides. A window may start and end anywhere, so the kernel reads what exists and 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence, Set
 
 from evokernel_core.compiler.aten import CONVOLUTION
 from evokernel_core.compiler.ops import DEPTHWISE
-from evokernel_core.compiler.rewrites.picking import argument, producer
+from evokernel_core.compiler.rewrites.picking import argument, producer, read_once
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
@@ -27,9 +26,7 @@ def trimmed_depthwise(task: KernelTask, device: Device) -> KernelTask:
     their result, if nothing else reads it."""
     if not any(_is_depthwise(node) for node in task.graph.nodes):
         return task
-    readers = Counter(ref.name for node in task.graph.nodes for ref in set(node.operands()))
-    readers.update(ref.name for ref in task.graph.outputs)
-    alone = {name for name, count in readers.items() if count == 1}
+    alone = read_once(task)
 
     def trimmed(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         result = _padded(node, writer) if node.op == CONVOLUTION else _sliced(node, writer, alone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.ops import GATHER, IOTA
-from evokernel_core.compiler.rewrites.picking import as_arg, producer, view
+from evokernel_core.compiler.rewrites.picking import as_arg, permuted, producer, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, times
 from evokernel_core.compiler.shapes.views import SAME_ORDER
@@ -134,14 +134,6 @@ def _without_repeats(writer: GraphWriter, index: ValueRef, dim: int) -> ValueRef
     if extent(whole[dim]) != extent(chosen[dim]) or not all(extent(size).is_one for size in sizes):
         return None
     return view(writer, below.args[0], whole)
-
-
-def permuted(writer: GraphWriter, x: ValueRef, order: Sequence[int]) -> ValueRef:
-    """The dimensions in another order."""
-    if list(order) == sorted(order):
-        return x
-    shape = tuple(writer.shape(x)[axis] for axis in order)
-    return writer.call("aten.permute.default", x, tuple(order), shape=shape, dtype=writer.spec(x).dtype)
 
 
 def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:

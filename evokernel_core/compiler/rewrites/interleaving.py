@@ -43,7 +43,7 @@ def _repeated(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     source = _expanded_last(writer, x)
     if source is None or not is_interleaved(writer, [source] * count, last):
         return None
-    joined = writer.call(INTERLEAVE.name, (source,) * count, last, shape=spec.shape, dtype=spec.dtype)
+    joined = writer.like(spec, INTERLEAVE.name, (source,) * count, last)
     return (writer.call(node.op, joined, *node.args[1:], shape=result.shape, dtype=spec.dtype),)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.ops import INTERLEAVE
 from evokernel_core.compiler.rewrites.interleaving import is_interleaved
+from evokernel_core.compiler.rewrites.picking import argument, as_arg
 from evokernel_core.compiler.rewrites.rotating import rotated
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import Extent, extent
@@ -25,10 +26,6 @@ def _as_dim(arg: Arg) -> Dim:
     raise PlanError("{arg} is not a size.", arg=arg)
 
 
-def _as_arg(dim: Dim) -> Arg:
-    return dim if isinstance(dim, int) else SymbolicInt(dim)
-
-
 def _sum(*dims: Dim) -> Dim:
     numbers = sum(dim for dim in dims if isinstance(dim, int))
     words = [dim for dim in dims if isinstance(dim, str)]
@@ -41,10 +38,6 @@ def _dims(arg: Arg) -> list[int]:
     return [literal(item) for item in arg] if isinstance(arg, tuple) else [literal(arg)]
 
 
-def _argument(node: Node, position: int, key: str, default: Arg) -> Arg:
-    return node.args[position] if len(node.args) > position else dict(node.kwargs).get(key, default)
-
-
 def _operand(node: Node) -> ValueRef:
     return next(iter(node.operands()))
 
@@ -54,9 +47,9 @@ def _slice(writer: GraphWriter, x: ValueRef, dim: int, start: Dim, length: Dim) 
     shape, dtype = writer.shape(x), writer.spec(x).dtype
     if extent(length) == extent(shape[dim]):
         return x
-    end = _as_arg(_sum(start, length))
+    end = as_arg(_sum(start, length))
     result = (*shape[:dim], length, *shape[dim + 1 :])
-    return writer.call("aten.slice.Tensor", x, dim, _as_arg(start), end, shape=result, dtype=dtype)
+    return writer.call("aten.slice.Tensor", x, dim, as_arg(start), end, shape=result, dtype=dtype)
 
 
 def _cat(writer: GraphWriter, parts: Sequence[ValueRef], dim: int, length: Dim) -> ValueRef:
@@ -69,7 +62,7 @@ def _cat(writer: GraphWriter, parts: Sequence[ValueRef], dim: int, length: Dim) 
 
 def viewed(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
     """The same elements in the same order under another shape."""
-    sizes = tuple(map(_as_arg, shape))
+    sizes = tuple(map(as_arg, shape))
     return writer.call("aten.view.default", x, sizes, shape=tuple(shape), dtype=writer.spec(x).dtype)
 
 
@@ -79,7 +72,7 @@ def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     refs, shape, dim = list(node.operands()), node.outputs[0].shape, _join_dim(node)
     if is_interleaved(writer, refs, dim):
         spec = node.outputs[0]
-        return (writer.call(INTERLEAVE.name, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
+        return (writer.like(spec, INTERLEAVE.name, tuple(refs), dim),)
     earlier = _earlier_join(writer, refs, dim)
     if earlier is not None and writer.spec(earlier[0]).dtype == node.outputs[0].dtype:
         whole, held = earlier
@@ -111,12 +104,12 @@ def _earlier_join(writer: GraphWriter, refs: Sequence[ValueRef], dim: int) -> tu
 
 
 def _join_dim(node: Node) -> int:
-    return literal(_argument(node, 1, "dim", 0)) % len(node.outputs[0].shape)
+    return literal(argument(node, 1, "dim", 0)) % len(node.outputs[0].shape)
 
 
 def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape = node.outputs[0].shape
-    dim = literal(_argument(node, 1, "dim", 0)) % len(shape)
+    dim = literal(argument(node, 1, "dim", 0)) % len(shape)
     product = rotated(writer, list(node.operands())) if dim == len(shape) - 1 else None
     if product is not None:
         return (product,)
@@ -128,7 +121,7 @@ def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 def _split(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """A slice for each result, which is as long as its spec says."""
     x = _operand(node)
-    dim = literal(_argument(node, 2, "dim", 0)) % len(writer.shape(x))
+    dim = literal(argument(node, 2, "dim", 0)) % len(writer.shape(x))
     start: Dim = 0
     parts = []
     for spec in node.outputs:
@@ -139,17 +132,16 @@ def _split(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 def _unbind(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x = _operand(node)
-    dim = literal(_argument(node, 1, "dim", 0)) % len(writer.shape(x))
+    dim = literal(argument(node, 1, "dim", 0)) % len(writer.shape(x))
     return tuple(
-        writer.call("aten.select.int", x, dim, index, shape=spec.shape, dtype=spec.dtype)
-        for index, spec in enumerate(node.outputs)
+        writer.like(spec, "aten.select.int", x, dim, index) for index, spec in enumerate(node.outputs)
     )
 
 
 def _roll(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x = _operand(node)
     shape = writer.shape(x)
-    shifts, dims = _dims(node.args[1]), _dims(_argument(node, 2, "dims", ()))
+    shifts, dims = _dims(node.args[1]), _dims(argument(node, 2, "dims", ()))
     if not dims:  # of the flattened tensor
         flat = flat_size(shape)
         return (viewed(writer, _rolled(writer, viewed(writer, x, (flat,)), 0, shifts[0]), shape),)
@@ -201,7 +193,7 @@ def _repeat(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         wide.append(length)
     if not wide or apart == wide:
         return (viewed(writer, x, shape),)
-    expanded = writer.call("aten.expand.default", viewed(writer, x, apart), tuple(map(_as_arg, wide)),
+    expanded = writer.call("aten.expand.default", viewed(writer, x, apart), tuple(map(as_arg, wide)),
                            shape=tuple(wide), dtype=writer.spec(x).dtype)  # fmt: skip
     return (viewed(writer, expanded, shape),)
 
@@ -237,7 +229,7 @@ def _edge(writer: GraphWriter, x: ValueRef, dim: int, start: Dim, count: int, mi
     shape = (*writer.shape(x)[:dim], count, *writer.shape(x)[dim + 1 :])
     if mirrored:
         return writer.call("aten.flip.default", part, (dim,), shape=shape, dtype=dtype)
-    sizes = tuple(map(_as_arg, shape))
+    sizes = tuple(map(as_arg, shape))
     return writer.call("aten.expand.default", part, sizes, shape=shape, dtype=dtype)
 
 
@@ -252,8 +244,8 @@ def _slice_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """What lies before, the new part, what lies behind."""
     x, part = _whole_and_part(node)
     shape = writer.shape(x)
-    dim = literal(_argument(node, 2, "dim", 0)) % len(shape)
-    start, step = _argument(node, 3, "start", None), literal(_argument(node, 5, "step", 1))
+    dim = literal(argument(node, 2, "dim", 0)) % len(shape)
+    start, step = argument(node, 3, "start", None), literal(argument(node, 5, "step", 1))
     first = 0 if start is None else _as_dim(start)
     if isinstance(first, int) and first < 0:
         first = _sum(shape[dim], first)
@@ -322,7 +314,7 @@ def _as_strided(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     producer = next((node for node in writer.nodes if node.name == x.name), None)
     given = node.args[2] if isinstance(node.args[2], tuple) else ()
     steps = [extent(_as_dim(element)) for element in given]
-    offset = _argument(node, 3, "storage_offset", None)
+    offset = argument(node, 3, "storage_offset", None)
     dense = Extent()
     wanted: list[Extent] = []
     for dim in reversed(shape):

@@ -9,18 +9,16 @@ norm has them, is done to the reduced result.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from attrs import frozen
 
 from evokernel_core.compiler.aten import AVERAGE_POOLS, CONVOLUTION
-from evokernel_core.compiler.rewrites.picking import argument, producer, view
+from evokernel_core.compiler.rewrites.picking import argument, producer, read_once, view
 from evokernel_core.compiler.rewrites.pooled_convolutions import pooled_convolution
-from evokernel_core.compiler.rewrites.pooled_products import Columns, pooled_product
 from evokernel_core.compiler.rewrites.split_reductions import reduced_dims
 from evokernel_core.compiler.rewrites.summed_convolutions import summed_convolution
-from evokernel_core.compiler.rewrites.summed_products import PRODUCTS, summed_product
+from evokernel_core.compiler.rewrites.summed_products import PRODUCTS, operand_of, summed_product
 from evokernel_core.compiler.rewrites.summing import Summing, reduced
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.compiler.shapes.views import SAME_ORDER
@@ -50,15 +48,9 @@ def linear_reductions(task: KernelTask, device: Device) -> KernelTask:
     ops = {node.op for node in task.graph.nodes}
     if not ops & _ROOTS or not ops & (_REDUCTIONS.keys() | AVERAGE_POOLS):
         return task
-    pull = _Pull(_read_once(task))
+    pull = _Pull(read_once(task))
     table = dict.fromkeys((*_REDUCTIONS, *AVERAGE_POOLS), pull)
     return rewritten(task, table, device)
-
-
-def _read_once(task: KernelTask) -> set[str]:
-    readers = Counter(ref.name for node in task.graph.nodes for ref in set(node.operands()))
-    readers.update(ref.name for ref in task.graph.outputs)
-    return {name for name, count in readers.items() if count == 1}
 
 
 @frozen
@@ -270,3 +262,48 @@ def _windows(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         return None
     sizes = literals(kernel, rank)
     return sizes, literals(stride, rank) if stride else sizes
+
+
+@frozen
+class Columns:
+    """Windows of ``window`` columns, ``step`` apart, that all lie inside; ``count``: how many there are."""
+
+    writer: GraphWriter
+    window: int
+    step: int
+    count: Dim
+
+    def pooled(self, matrix: ValueRef, dim: int) -> ValueRef:
+        """The averages along one dimension of a matrix."""
+        shape = self.writer.shape(matrix)
+        made = tuple(self.count if place == dim else size for place, size in enumerate(shape))
+        windows, steps = (
+            tuple(size if place == dim else 1 for place in range(2)) for size in (self.window, self.step)
+        )
+        plane = view(self.writer, matrix, (1, 1, *shape))
+        result = self.writer.call(
+            "aten.avg_pool2d.default", plane, windows, steps, shape=(1, 1, *made), dtype="float32"
+        )
+        return view(self.writer, result, made)
+
+    def operand(self, operand: Arg) -> Arg:
+        """The same of what is broadcast to the product."""
+        if not isinstance(operand, ValueRef):
+            return operand
+        shape = self.writer.shape(operand)
+        if not shape or shape[-1] == 1:
+            return operand
+        return self.pooled(view(self.writer, operand, (1, shape[-1])), 1)
+
+
+def pooled_product(root: Node, columns: Columns) -> ValueRef:
+    """The pool of a product [m, n] along n."""
+    writer, (a, b) = columns.writer, root.args[:2]
+    assert isinstance(a, ValueRef)
+    assert isinstance(b, ValueRef)
+    weight = operand_of(writer, b)
+    matrix = columns.pooled(weight.ref, 0 if weight.is_turned else 1)
+    rows, depth = writer.shape(a)
+    if weight.is_turned:
+        matrix = writer.call("aten.t.default", matrix, shape=(depth, columns.count), dtype="float32")
+    return writer.call("aten.mm.default", a, matrix, shape=(rows, columns.count), dtype="float32")

@@ -64,14 +64,14 @@ def _with_recurrence(
         if not made:
             made.append(_recurrence(node, calls[0], writer))
         spec, call = node.outputs[0], calls[places[node.name]]
-        picked = writer.call(_SELECT, made[0][0], call.dim, call.step, shape=spec.shape, dtype=spec.dtype)
+        picked = writer.like(spec, _SELECT, made[0][0], call.dim, call.step)
         return (picked,)
 
     def last_cell(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         if node.name != calls[-1].after:
             return None
         spec = node.outputs[0]
-        return (writer.call("aten.view.default", made[0][2], spec.shape, shape=spec.shape, dtype=spec.dtype),)
+        return (writer.like(spec, "aten.view.default", made[0][2], spec.shape),)
 
     return rewritten(task, {_MUL: state, _ADD: last_cell}, device)
 

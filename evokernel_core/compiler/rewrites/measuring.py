@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from evokernel_core.compiler.rewrites.elementwise import apply, cast, part
 from evokernel_core.compiler.rewrites.indexing import tensor
-from evokernel_core.compiler.rewrites.picking import argument, numbers, view
+from evokernel_core.compiler.rewrites.picking import argument, numbers, permuted, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
@@ -38,14 +38,7 @@ def _cdist(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     apart = writer.call(
         "aten.sub.Tensor", one, other, shape=(*batch, left[-2], right[-2], left[-1]), dtype=spec.dtype
     )
-    norm = writer.call(
-        "aten.linalg_vector_norm.default",
-        apart,
-        order,
-        (len(spec.shape),),
-        shape=spec.shape,
-        dtype=spec.dtype,
-    )
+    norm = writer.like(spec, "aten.linalg_vector_norm.default", apart, order, (len(spec.shape),))
     return (norm,)
 
 
@@ -57,9 +50,7 @@ def _by_products(node: Node, writer: GraphWriter, x: ValueRef, y: ValueRef) -> V
     if [*map(extent, writer.shape(x)[:-2])] != [*map(extent, writer.shape(y)[:-2])]:
         raise PlanError("Distances of points whose batches are broadcast are not covered.")
     one, other = view(writer, x, (count, points, depth)), view(writer, y, (count, others, depth))
-    turned = writer.call(
-        "aten.permute.default", other, (0, 2, 1), shape=(count, depth, others), dtype=spec.dtype
-    )
+    turned = permuted(writer, other, (0, 2, 1))
     product = writer.call("aten.bmm.default", one, turned, shape=(count, points, others), dtype=spec.dtype)
     left = _squares(writer, one)
     right = view(writer, _squares(writer, other), (count, 1, others))
@@ -140,8 +131,7 @@ def _counted_by_products(writer: GraphWriter, places: ValueRef, bins: int) -> Va
     row = apply(writer, "floor.default", apply(writer, "mul.Scalar", places, 1 / columns))
     column = apply(writer, "sub.Tensor", places, apply(writer, "mul.Scalar", row, float(columns)))
     left, right = _among(writer, row, rows), _among(writer, column, columns)
-    count = writer.shape(right)[1]
-    turned = writer.call("aten.permute.default", right, (1, 0), shape=(count, columns), dtype="float32")
+    turned = permuted(writer, right, (1, 0))
     product = writer.call("aten.mm.default", left, turned, shape=(rows, columns), dtype="float32")
     whole = view(writer, product, (rows * columns,))
     return writer.call("aten.slice.Tensor", whole, 0, 0, bins, shape=(bins,), dtype="float32")
@@ -158,7 +148,7 @@ def _cross(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         second = _product(writer, part(writer, x, dim, behind), part(writer, y, dim, after), spec.dtype)
         result.append(apply(writer, "sub.Tensor", first, second, dtype=spec.dtype))
     place = dim % len(spec.shape)
-    return (writer.call("aten.cat.default", tuple(result), place, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.like(spec, "aten.cat.default", tuple(result), place),)
 
 
 def _product(writer: GraphWriter, x: ValueRef, y: ValueRef, dtype: str) -> ValueRef:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from evokernel_core.compiler.ops import IOTA
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
 
@@ -53,6 +57,21 @@ def pick(writer: GraphWriter, x: ValueRef, mask: ValueRef, dim: int) -> ValueRef
     return writer.call(
         "aten.sum.dim_IntList", kept, (dim,), shape=(*shape[:dim], *shape[dim + 1 :]), dtype=dtype
     )
+
+
+def permuted(writer: GraphWriter, x: ValueRef, order: Sequence[int]) -> ValueRef:
+    """The dimensions in another order."""
+    if list(order) == sorted(order):
+        return x
+    shape = tuple(writer.shape(x)[axis] for axis in order)
+    return writer.call("aten.permute.default", x, tuple(order), shape=shape, dtype=writer.spec(x).dtype)
+
+
+def read_once(task: KernelTask) -> set[str]:
+    """The names of values that one node alone reads, or the task gives and nothing reads."""
+    readers = Counter(ref.name for node in task.graph.nodes for ref in set(node.operands()))
+    readers.update(ref.name for ref in task.graph.outputs)
+    return {name for name, count in readers.items() if count == 1}
 
 
 def producer(writer: GraphWriter, ref: ValueRef) -> Node | None:

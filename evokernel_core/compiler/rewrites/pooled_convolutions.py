@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from evokernel_core.compiler.rewrites.picking import permuted
 from evokernel_core.compiler.rewrites.summed_convolutions import SummedAxis, axes_of
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import Arg, Node, ValueRef
@@ -124,9 +125,7 @@ def _plus(dim: Dim, more: int) -> int:
 
 def _turned(writer: GraphWriter, weight: ValueRef) -> ValueRef:
     """Weights of a transposed convolution as a plain one has them."""
+    weight = permuted(writer, weight, (1, 0, *range(2, len(writer.shape(weight)))))
     shape = writer.shape(weight)
-    order = (1, 0, *range(2, len(shape)))
-    shape = tuple(shape[place] for place in order)
-    weight = writer.call("aten.permute.default", weight, order, shape=shape, dtype="float32")
     dims = tuple(dim for dim in range(2, len(shape)) if shape[dim] != 1)
     return writer.call("aten.flip.default", weight, dims, shape=shape, dtype="float32") if dims else weight

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.layout import flat_size, viewed
+from evokernel_core.compiler.rewrites.picking import permuted
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
@@ -25,9 +27,7 @@ def _converted(node: Node, writer: GraphWriter) -> ValueRef:
         raise PlanError(
             "{op} of {dtype} is not covered; float32, float16 and bfloat16 are.", op=node.op, dtype=dtype
         )
-    if writer.spec(x).dtype == dtype:
-        return x
-    return writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=dtype)
+    return cast(writer, x, dtype)
 
 
 def _along(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
@@ -46,9 +46,8 @@ def _along(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
             return None
         return writer.keep(_again(node, x))
     order = (dim, *(i for i in range(len(shape)) if i != dim))
-    turned = writer.call("aten.permute.default", x, order, shape=tuple(shape[i] for i in order), dtype=dtype)
-    rest = tuple(shape[i] for i in order[1:])
-    product = writer.call("aten.prod.dim_int", turned, 0, shape=rest, dtype=dtype)
+    turned = permuted(writer, x, order)
+    product = writer.call("aten.prod.dim_int", turned, 0, shape=writer.shape(turned)[1:], dtype=dtype)
     return (viewed(writer, product, result.shape),)
 
 

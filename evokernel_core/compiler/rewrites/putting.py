@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.compiler.ops import LAST, SCATTER, SCATTER_PARTS, SCATTER_TYPES
-from evokernel_core.compiler.rewrites.constants import number_everywhere
 from evokernel_core.compiler.rewrites.elementwise import broadcast, cast
-from evokernel_core.compiler.rewrites.indexing import expanded, permuted, places_of, tensor, unwidened
-from evokernel_core.compiler.rewrites.picking import argument, as_arg, view
+from evokernel_core.compiler.rewrites.indexing import expanded, places_of, tensor, unwidened
+from evokernel_core.compiler.rewrites.picking import argument, as_arg, permuted, producer, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, product, times
+from evokernel_core.compiler.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -42,7 +42,7 @@ def put(
     spec = writer.spec(source)
     args = (source, tuple(indices), values, kind, wraps)
     if kind == LAST:
-        return writer.call(SCATTER.name, *args, shape=spec.shape, dtype=spec.dtype)
+        return writer.like(spec, SCATTER.name, *args)
     if spec.dtype in _HALVES:
         wide = [cast(writer, choice, "float32") for choice in (source, values)]
         return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
@@ -60,7 +60,7 @@ def put(
     if is_zero or parts > 1:
         total = _in_parts(writer, spec, indices, values, (kind, wraps), parts)
         return total if is_zero else _on_top(writer, source, total, kind)
-    return writer.call(SCATTER.name, *args, shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, SCATTER.name, *args)
 
 
 def _counted(
@@ -75,7 +75,7 @@ def _counted(
     result = cast(writer, put(writer, zeros, indices, ones, "add", wraps), spec.dtype)
     if number_everywhere(writer, source) == 0:
         return result
-    return writer.call("aten.add.Tensor", source, result, shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, "aten.add.Tensor", source, result)
 
 
 def _by_element(
@@ -134,7 +134,7 @@ def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
 def _on_top(writer: GraphWriter, source: ValueRef, total: ValueRef, kind: str) -> ValueRef:
     """The source combined with what was put into a result that changes nothing."""
     spec = writer.spec(source)
-    return writer.call(f"aten.{_COMBINATIONS[kind]}", source, total, shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, f"aten.{_COMBINATIONS[kind]}", source, total)
 
 
 def _in_parts(
@@ -153,7 +153,7 @@ def _in_parts(
     if parts == 1:
         return view(writer, result, spec.shape)
     op = f"aten.{_REDUCTIONS[how[0]]}"
-    return writer.call(op, result, (0,), False, shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, op, result, (0,), False)
 
 
 def scattered(
@@ -187,9 +187,7 @@ def _into_first(
     shape = (*spec.shape[:axis], size, *spec.shape[axis + 1 :])
     first = writer.call("aten.slice.Tensor", x, axis, 0, as_arg(size), shape=shape, dtype=spec.dtype)
     result = scattered(writer, first, dim, index, values, kind)
-    return writer.call(
-        "aten.slice_scatter.default", x, result, axis, 0, as_arg(size), shape=spec.shape, dtype=spec.dtype
-    )
+    return writer.like(spec, "aten.slice_scatter.default", x, result, axis, 0, as_arg(size))
 
 
 def _placed(
@@ -295,7 +293,7 @@ def _scaled(writer: GraphWriter, source: ValueRef, alpha: object) -> ValueRef:
     if alpha == 1:
         return source
     spec = writer.spec(source)
-    return writer.call("aten.mul.Tensor", source, _number(alpha), shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, "aten.mul.Tensor", source, _number(alpha))
 
 
 def _sorted_cycles(rows: int, size: int, count: float, device: Device) -> float:
@@ -314,3 +312,21 @@ REWRITES: Mapping[str, Rewrite] = {
     "aten.scatter.value": _scatter(LAST),
     "aten.scatter_add.default": _scatter("add"),
 }
+
+
+_MOVES = frozenset((*SAME_ORDER, *BROADCASTS, "aten._to_copy.default", "aten.permute.default"))
+_FILLS = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1}
+_GIVEN = frozenset({"full", "full_like"})
+
+
+def number_everywhere(writer: GraphWriter, ref: ValueRef) -> bool | int | float | None:
+    """The number that all elements of a value are, None where they may differ."""
+    below = producer(writer, ref)
+    while below is not None and below.op in _MOVES:
+        operand = next(iter(below.operands()), None)
+        below = None if operand is None else producer(writer, operand)
+    if below is None or not below.op.startswith("aten."):
+        return None
+    packet = below.op.split(".")[1]
+    given = below.args[1] if packet in _GIVEN else _FILLS.get(packet)
+    return given if isinstance(given, bool | int | float) else None

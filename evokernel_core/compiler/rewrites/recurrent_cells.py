@@ -71,7 +71,7 @@ def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell, devic
             made.append(_recurrence(node, cell, writer))
         spec = node.outputs[0]
         place = places[node.name]
-        return (writer.call(_SELECT, made[0], cell.dim, place, shape=spec.shape, dtype=spec.dtype),)
+        return (writer.like(spec, _SELECT, made[0], cell.dim, place),)
 
     return rewritten(task, {nodes[0].op: rewrite}, device)
 

@@ -51,7 +51,7 @@ def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     match = scan_node(node, writer.spec)
     if match is None:
         raise PlanError("{op} is covered along a dimension that is a literal.", op=node.op)
-    value = writer.call(SCAN.name, *match.args, shape=result.shape, dtype=result.dtype)
+    value = writer.like(result, SCAN.name, *match.args)
     if others_are_read(node, writer):
         return value, running_places(writer, next(node.operands()), value, literal(node.args[1]))
     return (value, *(ValueRef(value.name, place) for place in range(1, len(node.outputs))))

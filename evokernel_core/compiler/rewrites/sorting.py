@@ -8,7 +8,7 @@ from evokernel_core.compiler.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.compiler.ops import SORT
 from evokernel_core.compiler.rewrites.elementwise import apply, cast
 from evokernel_core.compiler.rewrites.indexing import tensor
-from evokernel_core.compiler.rewrites.picking import argument, view
+from evokernel_core.compiler.rewrites.picking import argument, permuted, view
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.compiler.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
@@ -37,20 +37,13 @@ def _along(writer: GraphWriter, x: ValueRef, dim: int, keep: Dim, descending: bo
         dim = 0
     dim %= len(shape)
     order = (*range(dim), *range(dim + 1, len(shape)), dim)
-    turned = _permuted(writer, x, order)
+    turned = permuted(writer, x, order)
     rows = view(writer, turned, (times([shape[i] for i in order[:-1]]), shape[dim]))
     result = _first(writer, rows, keep, descending)
     whole = (*(shape[i] for i in order[:-1]), keep)
     back = tuple(order.index(i) for i in range(len(shape)))
-    values, indices = (_permuted(writer, view(writer, ref, whole), back) for ref in result)
+    values, indices = (permuted(writer, view(writer, ref, whole), back) for ref in result)
     return values, indices
-
-
-def _permuted(writer: GraphWriter, x: ValueRef, order: tuple[int, ...]) -> ValueRef:
-    if order == tuple(range(len(order))):
-        return x
-    shape = tuple(writer.shape(x)[i] for i in order)
-    return writer.call("aten.permute.default", x, order, shape=shape, dtype=writer.spec(x).dtype)
 
 
 def _first(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> Sorted:

@@ -215,7 +215,7 @@ def _as(writer: GraphWriter, value: ValueRef, spec: TensorSpec) -> ValueRef:
     if writer.shape(value) == spec.shape:
         return value
     sizes = tuple(dim if isinstance(dim, int) else SymbolicInt(dim) for dim in spec.shape)
-    return writer.call("aten.view.default", value, sizes, shape=spec.shape, dtype=spec.dtype)
+    return writer.like(spec, "aten.view.default", value, sizes)
 
 
 # -- rules ----------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from evokernel_core.compiler.lowering.pointwise import POINTWISE
-from evokernel_core.compiler.rewrites.indexing import permuted
-from evokernel_core.compiler.rewrites.picking import argument, producer, view
+from evokernel_core.compiler.rewrites.picking import argument, permuted, producer, view
 from evokernel_core.compiler.rewrites.split_reductions import reduced_dims
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.compiler.shapes.boxes import dimension_order

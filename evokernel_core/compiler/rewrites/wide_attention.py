@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from evokernel_core.compiler.aten import attention_arguments
 from evokernel_core.compiler.ops import SIZE
+from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.layout import flat_size, viewed
+from evokernel_core.compiler.rewrites.picking import as_arg
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
-from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim
 
 WIDEST = 1024
@@ -43,7 +45,7 @@ def in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     if mask is not None:  # a query that sees no key gets zeros
         hidden = writer.call("aten.eq.Scalar", scores, -math.inf, shape=whole, dtype="bool")
         weights = writer.call("aten.where.self", hidden, 0.0, weights, shape=whole, dtype="float32")
-    weights = _as(writer, weights, dtype)
+    weights = cast(writer, weights, dtype)
     flat = viewed(writer, weights, (flat_size(shape[:-2]), *whole[-2:]))
     values = _shared(writer, value, sharing)
     result = writer.call(
@@ -70,14 +72,14 @@ def _shared(writer: GraphWriter, x: ValueRef, sharing: Extent) -> ValueRef:
     apart = viewed(writer, x, (batch, 1, *shape[-2:]))
     wide = (batch, times, *shape[-2:])
     repeated = writer.call(
-        "aten.expand.default", apart, tuple(map(_as_arg, wide)), shape=wide, dtype=writer.spec(x).dtype
+        "aten.expand.default", apart, tuple(map(as_arg, wide)), shape=wide, dtype=writer.spec(x).dtype
     )
     return viewed(writer, repeated, (flat_size(wide[:2]), *shape[-2:]))
 
 
 def _scores(writer: GraphWriter, query: ValueRef, key: ValueRef, scale: float | None) -> ValueRef:
     """query @ key^T * scale in float32, in which the scores of half types are large enough to matter."""
-    query, key = _as(writer, query, "float32"), _as(writer, key, "float32")
+    query, key = cast(writer, query, "float32"), cast(writer, key, "float32")
     shape = writer.shape(query)
     query = viewed(writer, query, (flat_size(shape[:-2]), *shape[-2:]))
     batch, rows, depth = writer.shape(query)
@@ -99,22 +101,12 @@ def _masked(writer: GraphWriter, scores: ValueRef, mask: ValueRef) -> ValueRef:
     whole = writer.shape(scores)
     if writer.spec(mask).dtype == "bool":
         return writer.call("aten.where.self", mask, scores, -math.inf, shape=whole, dtype="float32")
-    return writer.call("aten.add.Tensor", scores, _as(writer, mask, "float32"), shape=whole, dtype="float32")
+    return writer.call("aten.add.Tensor", scores, cast(writer, mask, "float32"), shape=whole, dtype="float32")
 
 
 def _causal(writer: GraphWriter, queries: Dim, keys: Dim) -> ValueRef:
     """Whether a key is not behind a query."""
     shape = (queries, keys)
-    sizes = tuple(map(_as_arg, shape))
+    sizes = tuple(map(as_arg, shape))
     ones = writer.call("aten.full.default", sizes, True, shape=shape, dtype="bool")
     return writer.call("aten.tril.default", ones, shape=shape, dtype="bool")
-
-
-def _as(writer: GraphWriter, x: ValueRef, dtype: str) -> ValueRef:
-    if writer.spec(x).dtype == dtype:
-        return x
-    return writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=dtype)
-
-
-def _as_arg(dim: Dim) -> Arg:
-    return dim if isinstance(dim, int) else SymbolicInt(dim)

@@ -55,6 +55,10 @@ class GraphWriter:
         """A new node of one result; ``op`` is a whole name such as ``aten.add.Tensor``."""
         return self.call_many(op, *args, outputs=(TensorSpec(shape, dtype),), **kwargs)[0]
 
+    def like(self, spec: TensorSpec, op: str, *args: Arg, **kwargs: Arg) -> ValueRef:
+        """A new node whose one result has the shape and the dtype of a spec."""
+        return self.call(op, *args, shape=spec.shape, dtype=spec.dtype, **kwargs)
+
     def call_many(
         self, op: str, *args: Arg, outputs: tuple[TensorSpec, ...], **kwargs: Arg
     ) -> tuple[ValueRef, ...]:

@@ -20,6 +20,7 @@ from evokernel_core.domain.verdict import Latency
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.documents.line_index import Edit, Extent, Text, narrow, re_anchor, shift, stretch
 from evokernel_server.documents.packages import Installed
+from evokernel_server.errors import Refused
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, marked
 
@@ -387,6 +388,13 @@ class Workspace:
 
     def get(self, uri: str) -> Document | None:
         return self.documents.get(uri)
+
+    def opened(self, uri: str) -> Document:
+        """Raises Refused for a file that is not open."""
+        document = self.documents.get(uri)
+        if document is None:
+            raise Refused(_("Open the file first."))
+        return document
 
     def at(self, path: Path | str) -> Document | None:
         """The open document of a file."""

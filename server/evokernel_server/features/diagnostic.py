@@ -8,6 +8,8 @@ All of them are hints: the file is right, only a kernel is missing. Each has a c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -19,9 +21,8 @@ from evokernel_server.documents.mode import winners
 from evokernel_server.documents.named_line import LINE, line_of
 from evokernel_server.documents.workspace import NOT_SERVED, Document, Tracked
 from evokernel_server.offers.evidence import estimate_words
-from evokernel_server.texts.help_pages import page_of
 from evokernel_server.texts.plain import plain
-from evokernel_server.texts.translations import _, told
+from evokernel_server.texts.translations import _, spoken, told
 
 if TYPE_CHECKING:
     from evokernel_server.host import Host
@@ -156,3 +157,23 @@ def _about(action: types.CodeAction) -> dict[str, Any]:
         if isinstance(argument, dict):
             about |= {"regionId" if key == "region_id" else key: value for key, value in argument.items()}
     return about
+
+
+FOLDER = Path(__file__).parents[1] / "help"
+"""English pages; those of another language are in a folder of its name."""
+_OTHER = "failed"
+
+
+def page_of(code: str) -> types.CodeDescription | None:
+    """The page of a code, that of failures for one without its own; None where pages are no files, as in an
+    archive."""
+    return _page(code, spoken())
+
+
+@cache
+def _page(code: str, language: str) -> types.CodeDescription | None:
+    for name in (code, _OTHER):
+        path = FOLDER / language / f"{name}.md"
+        if name.isidentifier() and path.is_file():
+            return types.CodeDescription(path.as_uri())
+    return None

@@ -236,10 +236,7 @@ def _text(given: Arguments, key: str) -> str:
 
 
 def _document(server: Host, given: Arguments) -> Document:
-    document = server.documents.get(_text(given, "uri"))
-    if document is None:
-        raise Refused(_("Open the file first."))
-    return document
+    return server.documents.opened(_text(given, "uri"))
 
 
 def _offer(server: Host, given: Arguments) -> Offer:

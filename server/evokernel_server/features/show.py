@@ -83,9 +83,7 @@ async def compare(server: Host, given: Arguments) -> Answer:
 async def why_not(server: Host, given: Arguments) -> Answer:
     """With a line, from 0, of code from there to ``endLine``, which is the same line where it is not given;
     else of the whole document."""
-    document = server.documents.get(str(given.get("uri") or ""))
-    if document is None:
-        raise Refused(_("Open the file first."))
+    document = server.documents.opened(str(given.get("uri") or ""))
     line, end = given.get("line"), given.get("endLine")
     lines = (line, end if isinstance(end, int) else line) if isinstance(line, int) else None
     result = reasons_on(document, *lines) if lines is not None else reasons(document)

@@ -157,17 +157,11 @@ class Kernels:
 
     async def refine_now(self, uri: str, name: str) -> dict[str, Any]:
         """Queues refinement of an installed kernel because a person asked."""
-        document = self._document(uri)
+        document = self.workspace.opened(uri)
         self._need_trust(document)
         region = await self.region_of(document.path, name)
         await self.refine(document.path, region)
         return {"status": "queued", "message": _("{name} is queued for refinement.", name=name)}
-
-    def _document(self, uri: str) -> Document:
-        document = self.workspace.get(uri)
-        if document is None:
-            raise Refused(_("Open the file first."))
-        return document
 
     async def region_of(self, file: Path, name: str) -> Region:
         """The region that a generated call replaced, from the job that made it."""
@@ -186,7 +180,7 @@ class Kernels:
 
     async def revert(self, uri: str, name: str) -> dict[str, Any]:
         """Takes a generated call out and puts the person's code back."""
-        document = self._document(uri)
+        document = self.workspace.opened(uri)
         region = await self.region_of(document.path, name)
         with self.outcomes.leaving(document.path, name) as placement:
             done = await self._revert_edit(document, region, name)
@@ -228,7 +222,7 @@ class Kernels:
     ) -> dict[str, Any]:
         """Accepts the kernel that waits for a region or is offered for a call, the verified one that is
         named, or those of several regions."""
-        document = self._document(uri)
+        document = self.workspace.opened(uri)
         if region_ids:
             return await self.acceptance.accept_some(uri, region_ids, region_id)
         offer = self.offers.find(document.path, region_id, name)
@@ -273,7 +267,7 @@ class Kernels:
 
     async def restore_package(self, uri: str, name: str) -> dict[str, Any]:
         """Writes the package of a call again whose folder was deleted."""
-        document = self._document(uri)
+        document = self.workspace.opened(uri)
         self._need_trust(document)
         region = await self.region_of(document.path, name)
         placed = self.outcomes.find(document.path, name)

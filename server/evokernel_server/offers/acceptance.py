@@ -115,9 +115,7 @@ class Acceptance:
 
     async def accept(self, uri: str, choices: Sequence[ChosenKernel]) -> dict[str, Any]:
         """Puts kernels in place of the code of their regions by one edit."""
-        document = self.workspace.get(uri)
-        if document is None:
-            raise Refused(_("Open the file first."))
+        document = self.workspace.opened(uri)
         async with self._claimed(document.path, choices):
             await self._check(document, choices)
             written = await self._packages(document.path, choices)
@@ -140,9 +138,7 @@ class Acceptance:
     async def accept_some(self, uri: str, region_ids: Sequence[str], whole_id: str = "") -> dict[str, Any]:
         """The same for several regions of a file; ``whole_id`` is a larger region around them whose kernel
         was reviewed, and is taken in part."""
-        document = self.workspace.get(uri)
-        if document is None:
-            raise Refused(_("Open the file first."))
+        document = self.workspace.opened(uri)
         whole = self.offers.find(document.path, whole_id) if whole_id not in ("", *region_ids) else None
         answer = await self.accept(
             uri, [await self.choose(document, region_id_) for region_id_ in region_ids]

@@ -20,6 +20,7 @@ from evokernel_core.domain.task import KernelTask, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Verdict
 from evokernel_core.targets.sources import workers_of
 from evokernel_server.offers.pending import baseline_words, microseconds
+from evokernel_server.options import camel
 from evokernel_server.texts.hazards import warnings_in
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.strategies import strategy_words
@@ -274,14 +275,9 @@ def wire(value: Any) -> Any:
         return {**wire(value.kernel), **marks}
     if attrs.has(type(value)):
         names = [field.name for field in attrs.fields(type(value))]
-        return {_camel(name): wire(getattr(value, name)) for name in names}
+        return {camel(name): wire(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {key: wire(member) for key, member in value.items()}
     if isinstance(value, tuple | list):
         return [wire(element) for element in value]
     return value.value if isinstance(value, Enum) else value
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,21 @@ from attrs import define, evolve, frozen
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
+from evokernel_core.private import private_opener
+from evokernel_core.twin.page_words import with_words
 from evokernel_core.vendor.rival import Rival
 from evokernel_server.documents.edits import read_edits
 from evokernel_server.documents.line_index import Text
-from evokernel_server.documents.locations import Spot, spot_of
-from evokernel_server.documents.packages import Installed, read_kernel
+from evokernel_server.documents.packages import Installed, read_installed, read_kernel
+from evokernel_server.documents.workspace import Document
 from evokernel_server.errors import Refused
 from evokernel_server.jobs.requests import Kernels
 from evokernel_server.offers.overlaps import REPLACEABLE
@@ -36,11 +41,9 @@ from evokernel_server.review.contents import (
     kernel_of,
 )
 from evokernel_server.review.explanations import what_changed, why_faster
-from evokernel_server.review.selection import NONE, Verified, best_of, latency_of, verified_of
-from evokernel_server.review.timeline import said_page
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.strategies import steps_between, strategy_changes
-from evokernel_server.texts.translations import _, sourced, told
+from evokernel_server.texts.translations import _, marked, sourced, spoken, told
 
 _TRIES = 5
 """How often a plan is made anew for a document that changed meanwhile."""
@@ -272,3 +275,132 @@ def _files(before: KernelSource | None, after: KernelSource) -> tuple[File, ...]
     """The files of either kernel, with "" for one that a kernel does not have."""
     old = before.files if before else {}
     return tuple(File(name, old.get(name, ""), after.files.get(name, "")) for name in {**after.files, **old})
+
+
+NONE = marked("No kernel of this code is verified yet; generate one first.")
+
+
+@frozen
+class Verified:
+    """The verified kernels of a task, one verdict each, the fastest first; ``rejected`` are ids."""
+
+    all: tuple[Stored, ...]
+    fit: tuple[Stored, ...]
+    rejected: frozenset[str]
+
+    def of(self, source_id: str) -> Stored | None:
+        return next((entry for entry in self.fit if entry.source.source_id == source_id), None)
+
+    def named(self, source_id: str) -> Stored:
+        """Raises Refused where no verified kernel has that id."""
+        result = self.of(source_id)
+        if result is None:
+            raise Refused(_("No verified kernel of this code has that id; ask for the variants again."))
+        return result
+
+    def best(self, wanted: LatencySource | None) -> Stored | None:
+        """The fastest kernel that nobody rejected, by figures of one source; without one by measured figures
+        where there are any."""
+        allowed = (entry for entry in self.fit if entry.source.source_id not in self.rejected)
+        return next((entry for entry in allowed if wanted in (None, latency_of(entry).source)), None)
+
+
+def verified_of(candidates: Sequence[Stored], rejected: frozenset[str]) -> Verified:
+    """One verdict for each kernel: the latest, and of those with a measured latency where there is one."""
+    result: dict[str, Stored] = {}
+    for candidate in candidates:
+        if candidate.verdict.feasible:
+            known = result.get(candidate.source.source_id)
+            if known is None or _is_measured(candidate) or not _is_measured(known):
+                result[candidate.source.source_id] = candidate
+    fit = sorted(result.values(), key=lambda element: (not _is_measured(element), latency_of(element).us))
+    return Verified(tuple(candidates), tuple(fit), rejected)
+
+
+def latency_of(stored: Stored) -> Latency:
+    assert stored.verdict.latency is not None  # of what is feasible
+    return stored.verdict.latency
+
+
+def _is_measured(stored: Stored) -> bool:
+    return latency_of(stored).source is LatencySource.MEASURED
+
+
+def best_of(memory: Memory, task_id: str, chip: str) -> Stored | None:
+    kinds = (LatencySource.MEASURED, LatencySource.MODELLED)
+    return next(filter(None, (memory.best(task_id, chip, kind) for kind in kinds)), None)
+
+
+def said_page(page: Path, templates: Iterable[str]) -> Path:
+    """The page whose words are translated, or the page itself where English is spoken. ``templates`` are
+    those of what it says. Raises OSError."""
+    language = spoken()
+    words = {template: _(template) for template in templates if template}
+    if not language or not words:
+        return page
+    made = page.with_suffix(f".{language}.html")
+    text = with_words(page.read_text("utf-8"), language.replace("_", "-"), words)
+    staged = made.with_suffix(".part")
+    with open(staged, "w", encoding="utf-8", opener=private_opener) as file:
+        file.write(text)
+    return staged.replace(made)
+
+
+@frozen
+class Spot:
+    """A place that a command names: a region of an open document, and where its kernel is called already the
+    package. ``offered`` is the kernel that waits for a decision there."""
+
+    document: Document
+    region: Region
+    task: KernelTask
+    name: str = ""
+    installed: Installed | None = None
+    offered: str = ""
+
+    @property
+    def wanted(self) -> LatencySource | None:
+        """Whose figures compare with those of the installed kernel."""
+        return self.installed.latency.source if self.installed else None
+
+    def placement(self, name: str, source_id: str) -> Placement:
+        """How outcomes name a kernel that is looked at here."""
+        return Placement(self.document.path, name, self.region.id, self.task.task_id, source_id, 0.0)
+
+
+async def spot_of(kernels: Kernels, uri: str, region_id: str, name: str) -> Spot:
+    """What a command's place is. Raises Refused where nothing is there."""
+    document = kernels.workspace.opened(uri)
+    if not kernels.trusts(document.path):
+        raise Refused(_("This folder is not trusted, so its code is not run; trust it first."))
+    offer = kernels.offers.find(document.path, region_id, name)
+    name = name or _called(kernels, document, region_id) or (offer.name if offer and offer.old else "")
+    region = await _region(kernels, document, region_id, name)
+    if region is None and offer is not None:
+        region = offer.region
+    if region is None or region.task is None or region.site is None:
+        raise Refused(_("The code of this region changed meanwhile; ask again at its present place."))
+    installed = await asyncio.to_thread(read_installed, document.path, name) if name else None
+    if installed is not None and installed.function:
+        raise Refused(
+            _("{name} calls the vendor's operator, of which there is no kernel to show.", name=name)
+        )
+    return Spot(document, region, region.task, name, installed, offer.source_id if offer else "")
+
+
+def _called(kernels: Kernels, document: Document, region_id: str) -> str:
+    """The name of the kernel that took a region's place."""
+    placed = kernels.outcomes.placements
+    here = (
+        placement
+        for placement in placed
+        if (placement.file, placement.region_id) == (document.path, region_id)
+    )
+    return next((placement.name for placement in here if placement.name in document.counts()), "")
+
+
+async def _region(kernels: Kernels, document: Document, region_id: str, name: str) -> Region | None:
+    if name:
+        return await kernels.region_of(document.path, name)
+    tracked = document.region(region_id)
+    return tracked.region if tracked is not None else None

@@ -15,20 +15,42 @@ import inspect
 import json
 import logging
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
+from attrs import define, frozen
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcParseError
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInternalError,
+    JsonRpcInvalidRequest,
+    JsonRpcParseError,
+    JsonRpcServerNotInitialized,
+)
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.language_server import lsp_method
 
 from evokernel_server.documents.publish import can_pull
-from evokernel_server.transport.gate import Gate, Passed, Rejected, is_id
 
 log = logging.getLogger(__name__)
 
 Handling = Generator[Any, Any, None]
+
+
+def _by_feature(protocol: LanguageServerProtocol, method: str, *args: Any) -> Handling:
+    """What our feature of a method does, where we have one."""
+    if (handler := protocol.fm.features.get(method)) is not None:
+        yield handler, args, None
+
+
+def _passed_on(method: str) -> Callable[..., Handling]:
+    """A built-in handler that leaves a method to our feature of it."""
+
+    @lsp_method(method)
+    def handler(self: LanguageServerProtocol, params: Any) -> Handling:
+        yield from _by_feature(self, method, params)
+
+    return handler
 
 
 class EvoKernelProtocol(LanguageServerProtocol):
@@ -126,14 +148,6 @@ class EvoKernelProtocol(LanguageServerProtocol):
         if self._request_futures.get(msg_id) is future:
             del self._request_futures[msg_id]
 
-    def _user(self, method: str) -> Callable[..., Any] | None:
-        handler: Callable[..., Any] | None = self.fm.features.get(method)
-        return handler
-
-    def _pass_on(self, method: str, params: Any) -> Handling:
-        if (handler := self._user(method)) is not None:
-            yield handler, (params,), None
-
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
         """Announces diagnostics on demand only to clients that can be told to ask again."""
@@ -142,45 +156,95 @@ class EvoKernelProtocol(LanguageServerProtocol):
             result.capabilities.diagnostic_provider = None
         return result
 
-    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Handling:
-        yield from self._pass_on(types.TEXT_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Handling:
-        yield from self._pass_on(types.TEXT_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Handling:
-        yield from self._pass_on(types.TEXT_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Handling:
-        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Handling:
-        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Handling:
-        yield from self._pass_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    def lsp_workspace__did_change_workspace_folders(
-        self, params: types.DidChangeWorkspaceFoldersParams
-    ) -> Handling:
-        yield from self._pass_on(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, params)
+    lsp_text_document__did_open = _passed_on(types.TEXT_DOCUMENT_DID_OPEN)
+    lsp_text_document__did_change = _passed_on(types.TEXT_DOCUMENT_DID_CHANGE)
+    lsp_text_document__did_close = _passed_on(types.TEXT_DOCUMENT_DID_CLOSE)
+    lsp_notebook_document__did_open = _passed_on(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    lsp_notebook_document__did_change = _passed_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    lsp_notebook_document__did_close = _passed_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    lsp_workspace__did_change_workspace_folders = _passed_on(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    lsp_work_done_progress_cancel = _passed_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *args: Any) -> Handling:
         self._shutdown = True  # an exit that comes at once is no crash
-        if (handler := self._user(types.SHUTDOWN)) is not None:
-            yield handler, args, None
+        yield from _by_feature(self, types.SHUTDOWN, *args)
         for msg_id, future in list(self._request_futures.items()):
             if msg_id != self.msg_id and not future.done():
                 future.cancel()
 
-    @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
-    def lsp_work_done_progress_cancel(self, params: types.WorkDoneProgressCancelParams) -> Handling:
-        yield from self._pass_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, params)
+
+_VERSION = "2.0"
+
+
+@frozen
+class Passed:
+    """The message may be handled."""
+
+
+@frozen
+class Dropped:
+    """A notification or an answer out of order."""
+
+
+@frozen
+class Rejected:
+    """A request that gets ``error``; ``id`` is None where the message has none that can be used."""
+
+    id: int | str | None
+    error: JsonRpcException
+
+
+@define
+class Gate:
+    """How far a session is."""
+
+    begun: bool = False
+    ending: bool = False
+
+    def judge(self, message: object) -> Passed | Dropped | Rejected:
+        """What to do with a message as it was read from JSON."""
+        if not isinstance(message, Mapping):
+            return _invalid(None, "A message is one object; batches are not taken.")
+        number = message.get("id")
+        usable = is_id(number)
+        if "id" in message and not usable:
+            # an error without an id tells of a message of ours that the client could not read
+            return Dropped() if "method" not in message else _invalid(None, "An id is a number or a string.")
+        known = number if usable else None
+        if message.get("jsonrpc") != _VERSION:
+            return _invalid(known, 'A message says "jsonrpc": "2.0".')
+        if "method" in message:
+            return self._judge_method(message["method"], known)
+        if known is None or not message.keys() & {"result", "error"}:
+            return _invalid(known, "A message has a method, a result or an error.")
+        return Passed() if self.begun else Dropped()
+
+    def _judge_method(self, method: object, number: int | str | None) -> Passed | Dropped | Rejected:
+        if not isinstance(method, str):
+            return _invalid(number, "A method is a string.")
+        if number is None:
+            allowed = method == types.EXIT or (self.begun and not self.ending)
+            return Passed() if allowed else Dropped()
+        if self.ending:
+            return _invalid(number, "The server was told to shut down; only exit follows.")
+        if method == types.INITIALIZE:
+            return _invalid(number, "The session has begun already.") if self.begun else Passed()
+        if not self.begun:
+            return Rejected(number, JsonRpcServerNotInitialized("initialize comes first."))
+        return Passed()
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        """A well-formed message is about to be handled."""
+        if message.get("id") is not None:
+            self.begun = self.begun or message.get("method") == types.INITIALIZE
+            self.ending = self.ending or message.get("method") == types.SHUTDOWN
+
+
+def is_id(number: object) -> bool:
+    """Whether JSON-RPC allows an id to be this; fractions are not taken."""
+    return isinstance(number, int | str) and not isinstance(number, bool)
+
+
+def _invalid(number: int | str | None, why: str) -> Rejected:
+    return Rejected(number, JsonRpcInvalidRequest(why))

@@ -21,7 +21,7 @@ from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases
-from evokernel_core.verifier.gates.tolerances import RANDOM
+from evokernel_core.verifier.gates.one_case import RANDOM
 from evokernel_core.verifier.local import LocalVerifier
 from tests.homes import own_home
 from tests.tables import few
@@ -195,7 +195,7 @@ def test_the_honest_kernels_pass_with_the_same_draws(name: str, place: int) -> N
 def test_zeros_in_a_single_row_of_small_values(tmp_path: Path) -> None:
     """Wants one row in 256 for nothing, far below the absolute tolerance; must be seen by element."""
     from evokernel_core.verifier.gates.compare import Expected, compare
-    from evokernel_core.verifier.gates.tolerances import tolerance_of
+    from evokernel_core.verifier.gates.one_case import tolerance_of
 
     task = make_task("softmax")
     right = FUNCTIONS["softmax"](np.random.default_rng(0).standard_normal((256, 4096)).astype("f2"))

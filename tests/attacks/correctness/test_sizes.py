@@ -17,7 +17,7 @@ from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases, full_size
 from evokernel_core.verifier.gates.cases import CasePlan
-from evokernel_core.verifier.gates.tolerances import is_random
+from evokernel_core.verifier.gates.one_case import is_random
 from tests.attacks.correctness.test_learned import (
     DRAWS,
     NUMERIC,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from evokernel_core.capture.agent.reference.bounded_products import lengths, near_one
+from evokernel_core.capture.agent.reference.bounded_inputs import lengths, near_one
 from evokernel_core.compiler.ops import SCAN
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.verifier.serving.turns import Turns
+from evokernel_core.verifier.queue import Turns
 
 
 def serve(turns: Turns, waiting: set[str], times: int) -> list[str]:

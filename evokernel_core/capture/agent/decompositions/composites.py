@@ -57,14 +57,9 @@ def classes_kept(fits: Callable[[str], bool]) -> Iterator[None]:
 
 
 def _rules(fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
-    def dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        return random_samples.dropout(x, p, train)
 
     def dropout_in_place(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
         return x.copy_(random_samples.dropout(x, p, train)) if train and p else x
-
-    def feature_dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        return random_samples.feature_dropout(x, p, train)
 
     def rrelu(
         x: torch.Tensor,
@@ -95,9 +90,9 @@ def _rules(fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
         return compositions.batch_norm(x, weight, bias, mean, variance, training, momentum, eps)[0]
 
     rules: dict[Any, Callable[..., Any]] = {
-        aten.dropout.default: dropout,
+        aten.dropout.default: random_samples.dropout,
         aten.dropout_.default: dropout_in_place,
-        aten.feature_dropout.default: feature_dropout,
+        aten.feature_dropout.default: random_samples.feature_dropout,
         aten.rrelu.default: rrelu,
         aten.rrelu_.default: rrelu_in_place,
         aten.bilinear.default: compositions.bilinear,
@@ -163,3 +158,38 @@ def _override(operation: Any, rule: Callable[..., Any]) -> Iterator[None]:
         operation.py_kernels.clear()
         operation.py_kernels.update(before)
         operation._dispatch_cache.clear()
+
+
+_KEYS = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
+_RESIZING = (
+    aten.upsample_linear1d,
+    aten.upsample_bilinear2d,
+    aten.upsample_trilinear3d,
+    aten.upsample_bicubic2d,
+    aten.upsample_nearest1d,
+    aten.upsample_nearest2d,
+    aten.upsample_nearest3d,
+    aten._upsample_nearest_exact1d,
+    aten._upsample_nearest_exact2d,
+    aten._upsample_nearest_exact3d,
+    aten._upsample_bilinear2d_aa,
+    aten._upsample_bicubic2d_aa,
+)
+
+
+@contextmanager
+def kept_whole(fits: Callable[[str], bool]) -> Iterator[None]:
+    """Those that have kernels of their own, by ``fits``, appear in graphs as they are."""
+    packets = [packet for packet in _RESIZING if fits(str(packet.default))]
+    operations = [getattr(packet, overload) for packet in packets for overload in ("default", "vec")]
+    before = [dict(operation.py_kernels) for operation in operations]
+    for operation in operations:
+        for key in _KEYS:
+            operation.py_kernels.pop(key, None)
+        operation._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for operation, kernels in zip(operations, before, strict=True):
+            operation.py_kernels.update(kernels)
+            operation._dispatch_cache.clear()

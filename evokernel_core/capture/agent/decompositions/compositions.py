@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 aten = torch.ops.aten
 _HALF = (torch.float16, torch.bfloat16)
@@ -213,3 +214,18 @@ TABLE = {
     aten.addmm.default: scaled_sum,
     aten.baddbmm.default: scaled_sum,
 }
+
+
+_WITHOUT_WRITES: dict[Any, Callable[..., torch.Tensor]] = {
+    torch.rms_norm: rms_norm,
+    torch.nn.functional.rms_norm: rms_norm,
+}
+
+
+class WithoutWrites(TorchFunctionMode):
+    """While it is on, such a function is called in its other form."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return _WITHOUT_WRITES.get(func, func)(*args, **(kwargs or {}))

@@ -71,19 +71,9 @@ def _rule(kind: str, fits: bool) -> Callable[..., Any]:
     return run
 
 
-def _layer_by_layer(  # noqa: PLR0913, PLR0917 - as its op
-    run: Callable[..., Any],
-    x: Any,
-    states: Any,
-    params: Any,
-    biases: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> Any:
+def _layer_by_layer(run: Callable[..., Any], *args: Any) -> Any:
     """A stack that drops out between its layers: what a layer drops is drawn before the next one runs."""
+    x, states, params, biases, layers, dropout, train, bidirectional, batch_first = args
     directions = 2 if bidirectional else 1
     each = (4 if biases else 2) * directions
     several = isinstance(states, (list, tuple))
@@ -105,19 +95,9 @@ def _layer_by_layer(  # noqa: PLR0913, PLR0917 - as its op
     return (x, *(torch.cat(parts) for parts in zip(*last, strict=True)))
 
 
-def _compare_sizes(  # noqa: PLR0913, PLR0917 - as its op
-    kind: str,
-    x: Any,
-    states: Any,
-    params: Any,
-    biases: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> None:
+def _compare_sizes(kind: str, *args: Any) -> None:
     """Tells the tracer which sizes of the operands are the same. Raises Unsupported where they are not."""
+    x, states, params, biases, layers, _, _, bidirectional, batch_first = args
     hidden_states = states[0] if isinstance(states, (list, tuple)) else states
     hidden, directions = hidden_states.shape[-1], 2 if bidirectional else 1
     sums = _SUMS[kind] * hidden

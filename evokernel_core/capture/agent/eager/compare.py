@@ -27,14 +27,13 @@ from ..reference.precision import widened
 from ..reference.reference import first_values, in_order, run, shapes_of, size_of
 from ..regions.capture import Asked, capture
 from ..regions.layouts import view_by
-from ..regions.parts import SCALAR
+from ..regions.parts import SCALAR, Place, Subject
 from ..regions.tensor_effects import watched
-from ..sentence import Sentence
+from ..sentence import Sentence, Told
 from . import draws
 from .draws import Given
 from .forked import Report, bounded
 from .judge import CodeAndGraph, Wide, difference, noise_of, otherwise_in_memory, unequal
-from .subject import Place, Subject
 
 _WIDE = {
     "float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128",
@@ -181,17 +180,13 @@ def _event(name: str, work: Callable[[], Sentence]) -> dict[str, Any]:
     try:
         result = work()
     except NotCompared as error:
-        return {"draw": name, "reason": error.reason.data()}
+        return {"draw": name, "reason": error.sentence.data()}
     said = Sentence("{what} (inputs: {draw})", what=result, draw=name) if result else Sentence()
     return {"draw": name, "difference": said.data()}
 
 
-class NotCompared(Exception):
+class NotCompared(Told):
     """Why nothing is said of a draw."""
-
-    def __init__(self, reason: Sentence) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 def _small(wanted: Wanted, own: dict[str, int]) -> dict[str, int]:
@@ -224,7 +219,7 @@ def _compare(
 ) -> Sentence:
     """The first difference, empty where there is none. Raises NotCompared."""
     if _elements(subject, graph, sizes) > _MOST_ELEMENTS:
-        raise NotCompared(Sentence("its tensors are too large"))
+        raise NotCompared("its tensors are too large")
     try:
         given = draws.given(subject, graph, sizes, name, seed)
     except AgentError as error:
@@ -260,9 +255,9 @@ def _errors(of_code: Any, of_graph: Any) -> Sentence:
     come of where this runs."""
     for choice in (of_code, of_graph):
         if isinstance(choice, MemoryError) or any(words in str(choice) for words in _NO_MEMORY):
-            raise NotCompared(Sentence("it takes more memory than a comparison may"))
+            raise NotCompared("it takes more memory than a comparison may")
         if isinstance(choice, NotImplementedError):
-            raise NotCompared(Sentence("PyTorch lacks it on this machine ({error})", error=describe(choice)))
+            raise NotCompared("PyTorch lacks it on this machine ({error})", error=describe(choice))
     if type(of_code) is type(of_graph) or (
         isinstance(of_code, _REFUSING) and isinstance(of_graph, _REFUSING)
     ):
@@ -294,9 +289,9 @@ def _run_code(subject: Subject, given: Given, path: Path) -> list[Any]:
     except Stopped as error:
         raise NotCompared(error.sentence) from error
     if any(isinstance(element, FakeTensor) for element in result):
-        raise NotCompared(Sentence("it reads a tensor whose values are not at hand"))
+        raise NotCompared("it reads a tensor whose values are not at hand")
     if not torch.equal(state, torch.get_rng_state()):
-        raise NotCompared(Sentence("it draws random numbers"))
+        raise NotCompared("it draws random numbers")
     return result
 
 

@@ -13,8 +13,7 @@ import torch
 from ..reference.index_ranges import Range, ranges
 from ..reference.reference import draw, first_values, shapes_of, size_of
 from ..regions.layouts import full_order, inverse, layout_of
-from ..regions.parts import PARAMETER, SCALAR, Leaf
-from .subject import Subject
+from ..regions.parts import PARAMETER, SCALAR, Leaf, Subject
 
 NORMAL, NANS, INFINITIES, ZEROS, EXTREMES, EQUALS = (
     "normal", "nan", "infinity", "zero", "extreme", "equal",

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from ..errors import OF_COMPLEX
 from ..sentence import Sentence
+from .names import refs_in
 
 _KEPT = "complex64"
 
@@ -27,18 +28,10 @@ def names_in(nodes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
     """The same of each node of a graph in JSON form, and its line."""
     result: set[str] = set()
     for node in nodes:
-        read = {
-            tree_leaf["ref"]
-            for tree_leaf in pytree.tree_leaves(node["args"], is_leaf=_is_ref)
-            if _is_ref(tree_leaf)
-        }
-        yield node["op"] + OF_COMPLEX * bool(read & result), node["line"]
+        reads_complex = not result.isdisjoint(refs_in(node["args"]))
+        yield node["op"] + OF_COMPLEX * reads_complex, node["line"]
         if any(spec["dtype"] == _KEPT for spec in node["outputs"]):
             result.add(node["name"])
-
-
-def _is_ref(value: Any) -> bool:
-    return isinstance(value, dict) and "ref" in value
 
 
 def refusal(dtype: torch.dtype) -> str:

@@ -19,10 +19,9 @@ from ..tracing.fusibility import NO_OPS, UNFILLED
 from ..tracing.sizes import InexpressibleSize, sizes_of, spec
 from .buffers import Buffers
 from .checks import FILLED, check_complex, check_numbers, check_operands
-from .constant_folding import complex_number, joined, numbers
-from .literals import device_of, is_table, table
+from .constant_folding import complex_number, contiguous, device_of, is_table, joined, node_of, numbers, table
 from .mutations import changed, counts, updates
-from .names import input_name
+from .names import input_name, refs_in
 from .unread import conditions
 
 IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
@@ -86,6 +85,15 @@ class Converter:
         known = {id(tensor) for tensor in read}
         wanted = [entry for entry, leaf in self._dropped if leaf.kind == TENSOR or id(leaf.known_as) in known]
         return list(conditions(wanted, self._taken, self._least))
+
+    def bound_specs(self) -> list[dict[str, Any]]:
+        """The specs of the function's own inputs, with numbers for sizes that the graph does not take."""
+        known = set(self.sizes.names.values())
+        hints = {name: size for name, size in self.all_sizes.items() if name not in known}
+        return [
+            {**input_spec, "shape": [_bound(dim, hints) for dim in input_spec["shape"]]}
+            for input_spec in self.input_specs
+        ]
 
     def check_whole_numbers(self) -> None:
         """Raises NotOfFloats for an int that was traced as a float and meets no floats: with them the result
@@ -159,8 +167,8 @@ class Converter:
         if value.is_complex():
             outputs = [{**spec(value, self.sizes), "contiguous": True}]
             whole = f"{label}_complex"
-            self._nodes.append({"name": whole, "op": "aten.view_as_complex.default", "kwargs": [],
-                                "args": [self._values[name]], "outputs": outputs, "line": 0})  # fmt: skip
+            args = [self._values[name]]
+            self._nodes.append(node_of(whole, "aten.view_as_complex.default", args, outputs))
             self._values[name] = {"ref": whole, "index": 0}
 
     def _call(self, node: Any) -> None:
@@ -253,19 +261,14 @@ class Converter:
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], 0]
             kwargs = {"dtype": self._argument(value.dtype)}
         self._values[node.name] = {"ref": node.name, "index": 0}
-        self._nodes.append(
-            {
-                "name": node.name,
-                "op": name,
-                "args": args,
-                "kwargs": [[key, value] for key, value in kwargs.items()],
-                "outputs": [
-                    spec(result, self.sizes) for result in results if isinstance(result, torch.Tensor)
-                ],
-                "line": line_in(node.meta.get("stack_trace") or "", self._path),
-                "call": told(node),
-            }
-        )
+        outputs = [spec(result, self.sizes) for result in results if isinstance(result, torch.Tensor)]
+        self._add(node, node.name, name, args, outputs, **kwargs)
+
+    def _add(
+        self, node: Any, label: str, op: str, args: list[Any], outputs: list[dict[str, Any]], **kwargs: Any
+    ) -> None:
+        line = line_in(node.meta.get("stack_trace") or "", self._path)
+        self._nodes.append({**node_of(label, op, args, outputs, line, **kwargs), "call": told(node)})
 
     def _with_tensors(self, node: Any, args: list[Any]) -> list[Any]:
         """The arguments with a tensor of one element for each known number that must be one."""
@@ -293,17 +296,8 @@ class Converter:
         value = given.meta["val"]
         dtype = str(value.dtype).removeprefix("torch.")
         shape = [int(size) for size in value.shape]
-        self._nodes.append(
-            {
-                "name": label,
-                "op": "aten.full.default",
-                "args": [shape, member],
-                "kwargs": [["dtype", {"dtype": dtype}]],
-                "outputs": [{"shape": shape, "dtype": dtype, "contiguous": True}],
-                "line": line_in(node.meta.get("stack_trace") or "", self._path),
-                "call": told(node),
-            }
-        )
+        made = [contiguous(shape, dtype)]
+        self._add(node, label, "aten.full.default", [shape, member], made, dtype={"dtype": dtype})
         return {"ref": label, "index": 0}
 
     def _check_roll(self, x: Any, shifts: Any, dims: Any = ()) -> None:
@@ -458,19 +452,15 @@ def _sizes_named(items: list[dict[str, Any]]) -> set[str]:
 
 
 def _names_read(nodes: list[dict[str, Any]]) -> set[str]:
-    result: set[str] = set()
+    return {name for node in nodes for name in refs_in([node["args"], node["kwargs"]])}
 
-    def visit(value: Any) -> None:
-        if isinstance(value, dict) and "ref" in value:
-            result.add(value["ref"])
-        elif isinstance(value, list):
-            for element in value:
-                visit(element)
 
-    for node in nodes:
-        visit(node["args"])
-        visit(node["kwargs"])
-    return result
+def _bound(dim: int | str, hints: dict[str, int]) -> int | str:
+    if isinstance(dim, int):
+        return dim
+    if dim in hints:
+        return hints[dim]
+    return re.sub(r"\bs\d+\b", lambda values: str(hints.get(values[0], values[0])), dim)
 
 
 def _constant(value: Any, name: str) -> Any:

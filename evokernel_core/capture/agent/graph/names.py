@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 _CPP_WORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t
@@ -30,6 +32,15 @@ _OUTSIDE_WORDS = """
 """
 """What reaches outside of a kernel, which the verifier refuses by name."""
 _TAKEN = frozenset(f"{_CPP_WORDS} {_OUTSIDE_WORDS}".split())
+
+
+def refs_in(data: Any) -> Iterator[str]:
+    """The names of inputs and nodes in an argument, however deep in lists, in their order."""
+    if isinstance(data, (list, tuple)):
+        for element in data:
+            yield from refs_in(element)
+    elif isinstance(data, dict) and "ref" in data:
+        yield data["ref"]
 
 
 def without_view(expression: str) -> str:

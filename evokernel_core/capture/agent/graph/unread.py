@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ..errors import Unsupported
 from ..guards.guard import is_plain, literal
 from ..regions.parts import TENSOR, Leaf
+from ..sentence import Sentence, Told
 
 Input = Mapping[str, Any]
 
@@ -73,6 +74,17 @@ def states(
             kind = "torch.nn.Parameter" if isinstance(tensor, torch.nn.Parameter) else "torch.Tensor"
             yield f"type({name}) is {kind}"
         yield from _own_attributes(name, tensor, attributes, by_text)
+
+
+def check_passed(read: Mapping[str, torch.Tensor], passed: Iterable[Any], error: type[Told]) -> None:
+    """Raises the error for a tensor that was read and is not passed: the graph holds its value for good."""
+    known = set(map(id, passed))
+    for path, tensor in read.items():
+        if id(tensor) not in known:
+            at = path.replace("guards.module", "module")
+            raise error(
+                Sentence("It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=at)
+            )
 
 
 def walked(tensors: Mapping[str, torch.Tensor], leaves: Iterable[Leaf]) -> Iterator[str]:

@@ -32,13 +32,13 @@ class Held:
             for name in dict.fromkeys((*before, *now)):
                 is_there = name in before and name in now
                 value = now.get(name)
-                if name.startswith("__") or (is_there and _same(before[name], value)):
+                if name.startswith("__") or (is_there and is_same(before[name], value)):
                     continue
                 if isinstance(owner, _SHARED) or not isinstance(value, torch.Tensor):
                     yield f"{path}.{name}"
 
 
-def _same(before: Any, now: Any) -> bool:
+def is_same(before: Any, now: Any) -> bool:
     return before is now or (type(before) is type(now) and isinstance(now, _PLAIN) and before == now)
 
 

@@ -27,10 +27,10 @@ import torch
 
 _STDLIB = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")})
 _INSTALLED = (*_STDLIB, *{sysconfig.get_paths()[name] for name in ("purelib", "platlib")})
-_TORCH = str(Path(torch.__file__).parent)
+TORCH = str(Path(torch.__file__).parent)
 AGENT = str(Path(__file__).resolve().parents[1])
 """The folder of this program."""
-_WRAPPERS = (f"{_TORCH}/_compile.py", f"{_TORCH}/_dynamo/")
+_WRAPPERS = (f"{TORCH}/_compile.py", f"{TORCH}/_dynamo/")
 """Files of torch's that wrap functions of its own."""
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
@@ -50,6 +50,11 @@ def is_workspace(file: str) -> bool:
     return (
         not file.startswith(("<", AGENT)) and "site-packages" not in file and not file.startswith(_INSTALLED)
     )
+
+
+def is_torchs(function: Any) -> bool:
+    """Whether a function was written in Python in torch itself."""
+    return getattr(function, "__code__", None) is not None and function.__code__.co_filename.startswith(TORCH)
 
 
 def file_of(kind: type) -> str:
@@ -89,7 +94,7 @@ def _caller(frame: types.FrameType) -> types.CodeType | None:
     while caller is not None and caller.f_code.co_filename.startswith(_WRAPPERS):
         caller = caller.f_back
     around = caller
-    while around is not None and around.f_code.co_filename.startswith(_TORCH):
+    while around is not None and around.f_code.co_filename.startswith(TORCH):
         around = around.f_back
     return caller.f_code if caller and around and is_workspace(around.f_code.co_filename) else None
 
@@ -118,7 +123,7 @@ def functions_noted(
         if event != "call" or code in skipped:
             return
         skipped.add(code)
-        if not code.co_filename.startswith((_TORCH, AGENT, "<")):
+        if not code.co_filename.startswith((TORCH, AGENT, "<")):
             known[code] = Ran(code, frame.f_globals)
         elif wanted(code.co_filename):
             of_torch[code] = Ran(code, frame.f_globals)

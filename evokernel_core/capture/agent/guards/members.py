@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..sentence import Sentence
 from .code import GlobalRead, WrittenCode, file_of, is_workspace, texts_of
 from .guard import CapturedGuard, is_plain, literal
 from .library import OWN_MODULE
@@ -140,11 +139,9 @@ class Members:
         for function in left:  # by now closures of others may have told of it
             if not self._reads.asks_code(function.code, function.receiver):
                 self._reads.refuse(
-                    Sentence(
-                        "{name} is called by a way that no call can follow: call it by its name, or by an "
-                        "attribute of the module.",
-                        name=function.code.co_qualname,
-                    )
+                    "{name} is called by a way that no call can follow: call it by its name, or by an "
+                    "attribute of the module.",
+                    name=function.code.co_qualname,
                 )
 
     def _found(self, begun: Begun) -> bool:

@@ -199,11 +199,9 @@ def _note_classes(reads: Reads, ran: list[Ran]) -> None:
     for function in ran:
         if compares_tensor_classes(function):
             reads.refuse(
-                Sentence(
-                    "{name} compares the class of a tensor, which is another one while it is traced: use "
-                    "isinstance.",
-                    name=function.code.co_qualname,
-                )
+                "{name} compares the class of a tensor, which is another one while it is traced: use "
+                "isinstance.",
+                name=function.code.co_qualname,
             )
 
 
@@ -214,11 +212,9 @@ def _note_answers(reads: Reads, calls: ProcessCalls, classes: Mapping[type, str]
         value = classes.get(asked.value) if isinstance(asked.value, type) else reads.path_of(asked.value)
         if kind is None or value is None:
             reads.refuse(
-                Sentence(
-                    "It asks the abstract class {name} whether it knows an object, which a call "
-                    "cannot ask again: use a concrete class.",
-                    name=asked.kind.__qualname__,
-                )
+                "It asks the abstract class {name} whether it knows an object, which a call "
+                "cannot ask again: use a concrete class.",
+                name=asked.kind.__qualname__,
             )
         else:
             answer = f"{asked.function}({value}, {kind}) is {asked.answer}"

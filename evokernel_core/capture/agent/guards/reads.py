@@ -26,12 +26,11 @@ import torch
 from ..sentence import Sentence
 from ..stand_ins import stood_for
 from .changes import Held
-from .code import file_of, is_called_by_workspace, is_stdlib, is_workspace, place_of
+from .code import TORCH, file_of, is_called_by_workspace, is_stdlib, is_torchs, is_workspace, place_of
 from .guard import MOST_ENTRIES, CapturedGuard, is_member, is_plain, literal, name_of, owner_and_member, same
 from .lifting import Setting
 
 _MODULE = torch.nn.Module
-_TORCH_FOLDER = torch.__path__[0]
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 _CALL = "_call_impl"
 _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
@@ -141,10 +140,11 @@ class Reads:
         return self.path_of(value) is not None
 
     def add(self, guard: CapturedGuard) -> None:
-        self._add(guard)
+        self._guards.setdefault(guard)
 
-    def refuse(self, why: Sentence) -> None:
-        self._refuse(why)
+    def refuse(self, template: str, /, **values: object) -> None:
+        """No guards can tell what was read; the first reason stays."""
+        self.problem = self.problem or Sentence(template, **values)
 
     def asks(self, path: str, name: str) -> bool:
         """Whether a guard compares what an attribute of an object gives."""
@@ -167,17 +167,12 @@ class Reads:
         """Refuses where the code that ran has set attributes of what is ``shared``, or of an object that it
         reached."""
         for text in (*self._held.changed(), *shared.changed()):
-            self._refuse(
-                Sentence("The call rebinds {expression}, which a kernel cannot do.", expression=text)
-            )
+            self.refuse("The call rebinds {expression}, which a kernel cannot do.", expression=text)
 
     def of_process(self, name: str) -> None:
         """Refuses for what was read of Python's own modules and belongs to the program that runs."""
-        self._refuse(
-            Sentence(
-                "It reads {name}, which differs between programs: pass what it is as an argument.",
-                name=name,
-            )
+        self.refuse(
+            "It reads {name}, which differs between programs: pass what it is as an argument.", name=name
         )
 
     def path_of(self, value: Any) -> str | None:
@@ -190,14 +185,12 @@ class Reads:
         read = {id(value) for value in values}
         for path, value in self._shared_roots.items():
             if id(value) in read and id(value) in self._paths:
-                self._add(CapturedGuard(path, f"{{}} is {self._paths[id(value)]}"))
+                self.add(CapturedGuard(path, f"{{}} is {self._paths[id(value)]}"))
             elif id(value) not in read and self._is_asked(path):
-                self._refuse(
-                    Sentence(
-                        "{path} is read by a way that no call can follow: make it an attribute, or read the "
-                        "global itself.",
-                        path=path,
-                    )
+                self.refuse(
+                    "{path} is read by a way that no call can follow: make it an attribute, or read the "
+                    "global itself.",
+                    path=path,
                 )
 
     def read_of_classes(self, names: Iterable[str], texts: Iterable[str]) -> None:
@@ -213,7 +206,7 @@ class Reads:
                     self._value(f"type({path})", f".{name}", getattr(kind, name))
             for name in asked if own else ():
                 if not hasattr(kind, name):
-                    self._add(CapturedGuard(f"type({path})", f"not hasattr({{}}, {name!r})"))
+                    self.add(CapturedGuard(f"type({path})", f"not hasattr({{}}, {name!r})"))
 
     def ask_classes(self, *, of_all: bool, of_roots: bool) -> None:
         """That modules which the code reads and does not call are of the classes that they were: where it may
@@ -245,24 +238,18 @@ class Reads:
             return  # what stands around the function's own body is as it was
         if path is None:
             if id(module) not in self._made:
-                self._refuse(
-                    Sentence("A {kind} is called that no attribute reaches.", kind=type(module).__name__)
-                )
+                self.refuse("A {kind} is called that no attribute reaches.", kind=type(module).__name__)
             return
         self._called.add(path)
         if module._forward_hooks or module._forward_pre_hooks:
-            self._refuse(
-                Sentence(
-                    "{path} has hooks, which run at each call of it: remove them, or call it outside.",
-                    path=path,
-                )
+            self.refuse(
+                "{path} has hooks, which run at each call of it: remove them, or call it outside.", path=path
             )
         kind = type(module)
         calling = next(base for base in kind.__mro__ if "__call__" in vars(base))
-        if calling is _MODULE:
-            self._add(CapturedGuard(path, f"guards.plain({{}}, {self._class_text(kind)})"))
-        else:  # it is of a class of the user's: torch has no layers with such
-            self._add(CapturedGuard(path, f"guards.plain({{}}, {self._class_text(kind)}, False)"))
+        own = "" if calling is _MODULE else ", False"
+        self.add(CapturedGuard(path, f"guards.plain({{}}, {self._class_text(kind)}{own})"))
+        if own:  # it is of a class of the user's: torch has no layers with such
             self._value(f"type({path})", ".__call__", vars(calling)["__call__"])
         if not _is_torchs_class(kind):
             forward: Any = kind.forward
@@ -286,7 +273,7 @@ class Reads:
     def absent(self, owner: Any, name: str) -> None:
         path = self.path_of(owner)
         if path is not None and name not in _OF_MODULES and not name.startswith("__"):
-            self._add(CapturedGuard(path, f'not hasattr({{}}, "{name}")'))
+            self.add(CapturedGuard(path, f'not hasattr({{}}, "{name}")'))
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Notes that ``owner.name`` gave ``value``."""
@@ -302,7 +289,7 @@ class Reads:
             return
         if isinstance(owner, _MODULE) and name in _OF_MODULES:
             if name == "_modules" and (value or isinstance(owner, _CONTAINERS) or _is_walk()):
-                self._add(CapturedGuard(path, f"list({{}}._modules) == {list(value)!r}"))
+                self.add(CapturedGuard(path, f"list({{}}._modules) == {list(value)!r}"))
                 for key, child in value.items():
                     self._below(path, f"._modules[{key!r}]")
                     self._same(path, f"._modules[{key!r}]", child)
@@ -318,28 +305,24 @@ class Reads:
         """Refuses where the user's code deletes an attribute, or tries to."""
         path = self.path_of(owner)
         if path is not None and is_called_by_workspace(3):
-            self._refuse(
-                Sentence("The call deletes {path}.{name}, which a kernel cannot do.", path=path, name=name)
-            )
+            self.refuse("The call deletes {path}.{name}, which a kernel cannot do.", path=path, name=name)
 
     def _all_attributes(self, owner: Any, path: str) -> None:
         if isinstance(owner, _MODULE):
-            self._refuse(
-                Sentence(
-                    "It reads all attributes of {path} at once, of which no condition can ask: read them by "
-                    "their names.",
-                    path=path,
-                )
+            self.refuse(
+                "It reads all attributes of {path} at once, of which no condition can ask: read them by "
+                "their names.",
+                path=path,
             )
             return
         own = object.__getattribute__(owner, "__dict__")
-        self._add(CapturedGuard(path, f"list({{}}.__dict__) == {list(own)!r}"))
+        self.add(CapturedGuard(path, f"list({{}}.__dict__) == {list(own)!r}"))
         for name, value in own.items():
             self._value(path, f".__dict__[{name!r}]", value)
 
     def _walk(self, path: str, group: str, tensors: Mapping[str, Any]) -> None:
         """Notes that all tensors of a module were walked through, as ``parameters()`` does."""
-        self._add(CapturedGuard(path, f"list({{}}.{group}) == {list(tensors)!r}"))
+        self.add(CapturedGuard(path, f"list({{}}.{group}) == {list(tensors)!r}"))
         for key, tensor in tensors.items():
             member = f".{key}" if key.isidentifier() else f".{group}[{key!r}]"
             self._value(path, member, tensor)
@@ -366,10 +349,11 @@ class Reads:
         elif isinstance(value, torch.Tensor):
             self.tensors.setdefault(owner + member, value)
         elif isinstance(value, _SILENT):
-            self._know_generator(owner + member, value)
+            if isinstance(value, torch.Generator):  # it holds no setting, but is the call's own or is not
+                self._know(value, owner + member)
         elif is_plain(value):
             self._note_contents(owner + member, value)
-            self._add(same(owner, member, value))
+            self.add(same(owner, member, value))
         elif isinstance(value, enum.Enum):
             self._entry(owner, member, value)
         elif isinstance(value, (tuple, list, dict)):
@@ -391,11 +375,9 @@ class Reads:
         elif isinstance(value, weakref.ref):
             self._value(owner, f"{member}()", value())
         elif isinstance(value, (set, frozenset)):
-            self._refuse(
-                Sentence(
-                    "{path} is a set of objects, which no condition can compare: make it a list.",
-                    path=owner + member,
-                )
+            self.refuse(
+                "{path} is a set of objects, which no condition can compare: make it a list.",
+                path=owner + member,
             )
         else:
             self._object(owner, member, value)
@@ -407,61 +389,53 @@ class Reads:
         if isinstance(value, type):
             self._class(owner, f"{{}}{member}", value)
         elif code is None or not is_workspace(code.co_filename):
-            self._add(CapturedGuard(owner, f'guards.named({{}}{member}, "{name_of(value)}")'))
+            self.add(CapturedGuard(owner, f'guards.named({{}}{member}, "{name_of(value)}")'))
         else:
-            self._add(CapturedGuard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
+            self.add(CapturedGuard(owner, f'guards.defined({{}}{member}, "{self.place_of(value)}")'))
 
     def place_of(self, function: Any) -> str:
         """Where the code of a function of the user's stands. Refuses where nothing tells it from others."""
         place = place_of(function.__code__, self._project)
         if not place:
-            self._refuse(
-                Sentence(
-                    "{name} stands at no place of a file that tells it from others: write it on a line of "
-                    "its own.",
-                    name=function.__code__.co_qualname,
-                )
+            self.refuse(
+                "{name} stands at no place of a file that tells it from others: write it on a line of "
+                "its own.",
+                name=function.__code__.co_qualname,
             )
         return place
 
     def _class(self, owner: str, text: str, kind: type) -> None:
         """That ``text`` gives a class: one of the user's by its file, too, as two may have one name."""
         if kind in _OF_BUILTINS:
-            self._add(CapturedGuard(owner, f"{text} is {kind.__name__}"))
+            self.add(CapturedGuard(owner, f"{text} is {kind.__name__}"))
         elif _is_torchs_class(kind):
-            self._add(CapturedGuard(owner, f"{text} is {self._class_text(kind)}"))
+            self.add(CapturedGuard(owner, f"{text} is {self._class_text(kind)}"))
         elif is_workspace(file_of(kind)):
-            self._add(CapturedGuard(owner, f"guards.of({text}, {self._class_text(kind)})"))
+            self.add(CapturedGuard(owner, f"guards.of({text}, {self._class_text(kind)})"))
         else:
-            self._add(CapturedGuard(owner, f'guards.named({text}, "{name_of(kind)}")'))
+            self.add(CapturedGuard(owner, f'guards.named({text}, "{name_of(kind)}")'))
 
     def _entry(self, owner: str, member: str, value: enum.Enum) -> None:
         """An entry of an enumeration, which code compares by identity: two paths to one are such."""
-        self._add(is_member(owner, member, value))
+        self.add(is_member(owner, member, value))
         if is_plain(value.value):
-            self._add(same(owner, f"{member}.value", value.value))
+            self.add(same(owner, f"{member}.value", value.value))
         first = self._entries.setdefault(id(value), owner + member)
         if first != owner + member:
-            self._add(CapturedGuard(owner, f"{{}}{member} is {first}"))
+            self.add(CapturedGuard(owner, f"{{}}{member} is {first}"))
 
     def _same(self, owner: str, member: str, value: Any) -> None:
         """That a second way to an object leads to it still: what is asked of it is asked by the first one."""
         first = self._paths.get(id(value))
         path = owner + member
         if first is not None and path not in self._shared_paths and _steps(first) != _steps(path):
-            self._add(CapturedGuard(owner, f"{{}}{member} is {first}"))
-
-    def _know_generator(self, path: str, value: Any) -> None:
-        """A generator of random numbers holds no setting, but is the call's own or is not."""
-        if isinstance(value, torch.Generator):
-            self._know(value, path)
+            self.add(CapturedGuard(owner, f"{{}}{member} is {first}"))
 
     def _method(self, owner: str, member: str, value: types.MethodType) -> None:
         """A method may be set anew on an object, or be that of a subclass; what all modules of torch have is
         their way to their parts."""
         function: Any = value.__func__
-        is_torchs = _is_torchs(function)
-        if not is_torchs or function.__name__ not in vars(_MODULE):
+        if not is_torchs(function) or function.__name__ not in vars(_MODULE):
             self._function(owner, member, function)
         if isinstance(function, types.FunctionType):
             self._codes.add((id(function.__code__), id(value.__self__)))
@@ -473,12 +447,10 @@ class Reads:
         inner = vars(function).get("__wrapped__")
         self._registered_functions(path, vars(function).get("registry"))
         if function.__code__.co_qualname.startswith(f"{functools.singledispatchmethod.__name__}."):
-            self._refuse(
-                Sentence(
-                    "{path} chooses a method by a class, and a program may register more of them: use "
-                    "isinstance.",
-                    path=path,
-                )
+            self.refuse(
+                "{path} chooses a method by a class, and a program may register more of them: use "
+                "isinstance.",
+                path=path,
             )
         if is_workspace(function.__code__.co_filename):
             self._closure(path, function)
@@ -491,7 +463,7 @@ class Reads:
         """Those of ``functools.singledispatch``: a program may register more."""
         if not isinstance(registry, types.MappingProxyType):
             return
-        self._add(CapturedGuard(path, f"len({{}}.registry) == {len(registry)}"))
+        self.add(CapturedGuard(path, f"len({{}}.registry) == {len(registry)}"))
         for place, function in enumerate(registry.values()):
             self._function(path, f".registry[list({path}.registry)[{place}]]", function)
 
@@ -512,7 +484,7 @@ class Reads:
             if isinstance(held, _MODULE):
                 self._below(path, member)
                 self._know(held, self._registered.get(id(held), path + member))
-                self._add(CapturedGuard(path, f"{{}}{member} is {self.path_of(held)}"))
+                self.add(CapturedGuard(path, f"{{}}{member} is {self.path_of(held)}"))
             elif isinstance(held, type):
                 continue  # what ran of a class is asked for where it ran
             elif not isinstance(held, types.FunctionType):
@@ -524,12 +496,8 @@ class Reads:
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
         if len(value) > _MOST_ENTRIES:
-            self._refuse(
-                Sentence(
-                    "{path} holds {count} entries, too many to compare in a call.",
-                    path=path,
-                    count=len(value),
-                )
+            self.refuse(
+                "{path} holds {count} entries, too many to compare in a call.", path=path, count=len(value)
             )
             return
         self._note_contents(path, value)
@@ -541,7 +509,7 @@ class Reads:
             if isinstance(value, dict)
             else f"len({{}}{member}) == {len(value)}"
         )
-        self._add(CapturedGuard(owner, size))
+        self.add(CapturedGuard(owner, size))
         for key, element in entries:
             self._value(path, f"[{key!r}]", element)
 
@@ -563,12 +531,10 @@ class Reads:
         for path, (value, before) in self._compared.items():
             after = _contents(value)
             if after is not before and after != before:  # NaN is no other NaN
-                self._refuse(
-                    Sentence(
-                        "Each call changes {path}, so that its kernel would not run: change it outside of "
-                        "the call.",
-                        path=path,
-                    )
+                self.refuse(
+                    "Each call changes {path}, so that its kernel would not run: change it outside of "
+                    "the call.",
+                    path=path,
                 )
 
     def _partial(self, owner: str, member: str, value: Any) -> None:
@@ -582,38 +548,32 @@ class Reads:
         try:
             self._value(owner, f"{member}.get()", value.get())
         except LookupError:
-            self._add(CapturedGuard(owner, f"{{}}{member}.get(None) is None"))
+            self.add(CapturedGuard(owner, f"{{}}{member}.get(None) is None"))
 
     def environment(self, name: str, value: str | None) -> None:
         """Notes that the user's code read a variable of the environment."""
         asked = same("", f"guards.environment({name!r})", value)
-        self._add(CapturedGuard("", asked.text.replace("{}", "", 1)))
+        self.add(CapturedGuard("", asked.text.replace("{}", "", 1)))
 
     def _object(self, owner: str, member: str, value: Any) -> None:
         if type(value).__module__.split(".")[0] == "numpy":
-            self._refuse(
-                Sentence(
-                    "{owner}{member} is a {kind} of numpy: make it a number or a tensor.",
-                    owner=owner,
-                    member=member,
-                    kind=type(value).__name__,
-                )
+            self.refuse(
+                "{owner}{member} is a {kind} of numpy: make it a number or a tensor.",
+                owner=owner,
+                member=member,
+                kind=type(value).__name__,
             )
             return
         kind = type(value)
         if isinstance(value, weakref.ProxyTypes):
-            self._refuse(
-                Sentence(
-                    "{path} is a weak proxy, which hides what it stands for: make it a weakref.ref.",
-                    path=owner + member,
-                )
+            self.refuse(
+                "{path} is a weak proxy, which hides what it stands for: make it a weakref.ref.",
+                path=owner + member,
             )
             return
         if isinstance(value, Iterator) and not is_workspace(file_of(kind)):
-            self._refuse(
-                Sentence(
-                    "{path} is an iterator, from which each call takes: make it a list.", path=owner + member
-                )
+            self.refuse(
+                "{path} is an iterator, from which each call takes: make it a list.", path=owner + member
             )
             return
         if not isinstance(value, deque) and self._written_down(owner, member, value):
@@ -624,7 +584,7 @@ class Reads:
                 name = base.__name__
                 plain = getattr(base, f"__{name}__")(value)
                 text = f"guards.equal({name}.__{name}__({{}}{member}), {literal(plain)})"
-                self._add(CapturedGuard(owner, text))
+                self.add(CapturedGuard(owner, text))
         is_new = self.path_of(value) is None
         self._same(owner, member, value)
         self._know(value, owner + member)
@@ -651,14 +611,8 @@ class Reads:
         if " at 0x" in text or "object" in text or len(text) > _LONGEST:
             return False
         self._note_contents(owner + member, value)
-        self._add(CapturedGuard(owner, f"guards.shown({{}}{member}, {text!r})"))
+        self.add(CapturedGuard(owner, f"guards.shown({{}}{member}, {text!r})"))
         return True
-
-    def _add(self, guard: CapturedGuard) -> None:
-        self._guards.setdefault(guard)
-
-    def _refuse(self, what: Sentence) -> None:
-        self.problem = self.problem or what
 
     def _drop_settings_without_effect(self) -> None:
         for path, module in self._modules.items():
@@ -715,11 +669,6 @@ def _is_torchs_class(kind: type) -> bool:
         kind.__module__.startswith("torch.nn.")
         and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
     )
-
-
-def _is_torchs(function: Any) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
 
 
 @contextmanager
@@ -827,7 +776,7 @@ def _noting_deletion(reads: Reads, method: Any) -> Any:
 def _is_walk() -> bool:
     """Whether the user's code goes through the members of a module, rather than what calls it with others."""
     frame: types.FrameType | None = sys._getframe(3)
-    while frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
+    while frame is not None and frame.f_code.co_filename.startswith(TORCH):
         if frame.f_code.co_filename.endswith(_CALLING_WITH_OTHERS):
             return False
         frame = frame.f_back

@@ -11,17 +11,15 @@ import functools
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from .code import Ran, WrittenCode, chains, is_stdlib
+from .code import TORCH, Ran, WrittenCode, chains, is_stdlib
 from .guard import CapturedGuard
 
-_FOLDER = str(Path(torch.__file__).parent)
-_OF_LAYERS = (f"{_FOLDER}/nn/functional.py", f"{_FOLDER}/nn/modules/")
-_CALL_OF_LAYERS = f"{_FOLDER}/nn/modules/module.py"
+_OF_LAYERS = (f"{TORCH}/nn/functional.py", f"{TORCH}/nn/modules/")
+_CALL_OF_LAYERS = f"{TORCH}/nn/modules/module.py"
 _IN_C = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -148,6 +146,6 @@ def _own_name(value: Any) -> str:
     if isinstance(value, _IN_C):
         module = getattr(value, "__module__", None) or "torch"
         return value.__name__ if module.split(".")[0] == "torch" else ""
-    if isinstance(value, types.FunctionType) and value.__code__.co_filename.startswith(_FOLDER):
+    if isinstance(value, types.FunctionType) and value.__code__.co_filename.startswith(TORCH):
         return value.__name__
     return ""

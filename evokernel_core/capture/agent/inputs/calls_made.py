@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ..loading.lazy_modules import first_called
 from ..sentence import Sentence
-from .distinct import distinct
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,23 @@ def trial_of(
     if isinstance(target, torch.nn.Module):
         first_called(target, trial.run)
     return trial
+
+
+def distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with a new tensor in each place after the first that held the same one."""
+    seen: set[int] = set()
+
+    def own(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) not in seen:
+            seen.add(id(value))
+            return value
+        made = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=value.device)
+        return made.requires_grad_(value.requires_grad)
+
+    flat, spec = pytree.tree_flatten((args, kwargs))
+    result: tuple[tuple[Any, ...], dict[str, Any]] = pytree.tree_unflatten(
+        [own(element) for element in flat], spec
+    )
+    return result

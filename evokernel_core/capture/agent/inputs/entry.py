@@ -7,12 +7,12 @@ import inspect
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..graph import complex_tensors
+from ..guards.code import is_torchs
 from ..loading.source import Source, SourceFunction, definitions
 from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
@@ -103,18 +103,13 @@ def _refusal(known: SourceFunction, outer: Any, function: types.FunctionType) ->
         )
     step = outer
     while step is not function:
-        if not _is_torchs(step):
+        if not is_torchs(step):
             return Sentence(
                 "A decorator of {name} may change what it is given: move its work into the body.",
                 name=known.qualname,
             )
         step = step.__wrapped__
     return Sentence()
-
-
-def _is_torchs(wrapper: Any) -> bool:
-    code = getattr(wrapper, "__code__", None)
-    return code is not None and Path(code.co_filename).is_relative_to(Path(torch.__file__).parent)
 
 
 @dataclass
@@ -237,9 +232,7 @@ def _holders(function: SourceFunction, receiver: Any, module: types.ModuleType) 
     return result
 
 
-def outside_state(
-    source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[SourceFunction]
-) -> Sentence:
+def outside_state(was_run: Callable[[ast.AST], bool], functions: Iterable[SourceFunction]) -> Sentence:
     """What the functions do besides computing, that a call of a kernel would not; empty if nothing."""
     for function in functions:
         for node in ast.walk(function.node):

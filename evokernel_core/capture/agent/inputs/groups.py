@@ -26,6 +26,7 @@ from ..loading.constant_tensors import SmallTensors
 from ..loading.load import failure
 from ..loading.source import Source
 from ..sentence import Sentence
+from ..torch_compat import tensors_among
 
 INPUTS, INIT = "get_inputs", "get_init_inputs"
 GROUPS = ("get_input_groups", "get_inputs_dyn_list")
@@ -111,15 +112,13 @@ def _picking(supplier: Callable[..., Any], source: Source, first: BaseException)
         result = _called_by(_unknown_counts, supplier)
     except BaseException as error:
         raise _failed(source, name, first) from error
-    tensors = [tree_leaf for tree_leaf in pytree.tree_leaves(result) if isinstance(tree_leaf, torch.Tensor)]
-    if any(
-        isinstance(size, torch.SymInt) for tensor in tensors for size in (*tensor.size(), *tensor.stride())
-    ):
-        message = Sentence(
+    sizes = (size for tensor in tensors_among(result) for size in (*tensor.size(), *tensor.stride()))
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        raise AgentError(
+            "import_failed",
             "A size of what {name}() returns depends on the numbers that it draws: say it beforehand.",
             name=name,
         )
-        raise AgentError("import_failed", message)
     return result
 
 

@@ -23,7 +23,7 @@ from ..errors import describe
 from ..loading.constant_tensors import SmallTensors
 from ..loading.load import line_of
 from ..loading.outside import Deadline, OutOfTime, Stopped, confined
-from ..loading.source import Source, SourceFunction, number_of
+from ..loading.source import Source, SourceFunction, numbers_of
 from ..observation.functions import arguments_of
 from ..sentence import Sentence
 from .calls_made import CallProblem, Trial, trial_of
@@ -61,7 +61,7 @@ class Program:
 
     def __post_init__(self) -> None:
         functions = [function for function in self.source.functions if _is_callable(function)]
-        self._functions = {number: function for function in functions for number in _numbers(function)}
+        self._functions = {number: function for function in functions for number in numbers_of(function)}
         self._starts = {_first_line(function): function.qualname for function in self.source.functions}
         self._known: set[str] = set()
 
@@ -187,12 +187,6 @@ def _is_callable(function: SourceFunction) -> bool:
 def _first_line(function: SourceFunction) -> int:
     """Where its code begins: at its first decorator."""
     return min([function.node.lineno, *(decorator.lineno for decorator in function.node.decorator_list)])
-
-
-def _numbers(function: SourceFunction) -> Iterator[int]:
-    for node in ast.walk(function.node):
-        if number_of(node) >= 0:
-            yield number_of(node)
 
 
 def main_blocks(tree: ast.Module) -> list[ast.If]:

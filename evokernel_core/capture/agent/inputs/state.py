@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from ..guards.changes import is_same
+
 _SEQUENCES = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ParameterList)
 _DICTIONARIES = (torch.nn.ModuleDict, torch.nn.ParameterDict)
 _INTERNAL = frozenset(vars(torch.nn.Module())) - {"training"}
@@ -187,10 +189,5 @@ def _changes(holder: Holder, before: dict[Any, Any]) -> Iterator[Change]:
             continue
         if key not in before and isinstance(holder.entries, list):
             yield Change(holder.path(key), None)  # an entry that no assignment makes
-        elif key not in before or key not in now or not _same(before[key], now[key]):
+        elif key not in before or key not in now or not is_same(before[key], now[key]):
             yield Change(holder.path(key), now.get(key), before.get(key))
-
-
-def _same(before: Any, now: Any) -> bool:
-    plain = (bool, int, float, str, type(None))
-    return before is now or (type(before) is type(now) and isinstance(now, plain) and before == now)

@@ -92,12 +92,12 @@ def _nothing(program: Program, source: Source) -> Sentence:
 def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
     groups = groups_of(module, source)
     if number >= len(groups):
-        message = Sentence(
+        raise AgentError(
+            "needs_shapes",
             "The file has {count} input groups, and none with the number {number}.",
             count=len(groups),
             number=number,
         )
-        raise AgentError("needs_shapes", message)
     group = groups[number]
     name, target = main_definition(module, source)
     if class_behind(target):

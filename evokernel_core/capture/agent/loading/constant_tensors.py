@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..torch_compat import tensors_among
 
 _MOST_ELEMENTS = 4096
 
@@ -29,11 +30,7 @@ class SmallTensors(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        tensors = [
-            tree_leaf
-            for tree_leaf in pytree.tree_leaves((args, kwargs))
-            if isinstance(tree_leaf, torch.Tensor)
-        ]
+        tensors = tensors_among((args, kwargs))
         if self._is_known(func, tensors):
             return _run(func, args, kwargs, tensors)
         if func._schema.is_mutable:
@@ -56,8 +53,7 @@ def _run(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> Any:
     """The real result if it is small, else the fake one."""
     if not func._schema.is_mutable and func not in _SCALAR_READS:
         fake = func(*args, **kwargs)
-        results = [tree_leaf for tree_leaf in pytree.tree_leaves(fake) if isinstance(tree_leaf, torch.Tensor)]
-        if any(tensor.numel() > _MOST_ELEMENTS for tensor in [*results, *tensors]):
+        if any(tensor.numel() > _MOST_ELEMENTS for tensor in [*tensors_among(fake), *tensors]):
             return fake
     with unset_fake_temporarily():
         return func(*args, **kwargs)

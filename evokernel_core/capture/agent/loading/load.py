@@ -16,6 +16,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import torch
@@ -101,12 +102,12 @@ def parsed(path: str, text: str, imports: Imports) -> Source:
     try:
         return parse(path, text, imports)
     except SyntaxError as error:
-        message = Sentence(
+        raise AgentError(
+            "import_failed",
             "Line {line} is not valid Python ({error}): correct it and try again.",
             line=error.lineno or 0,
             error=error.msg,
-        )
-        raise AgentError("import_failed", message) from error
+        ) from error
 
 
 def execute(source: Source, recorder: Recorder) -> types.ModuleType:
@@ -134,11 +135,8 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
 def _is_stale(error: BaseException, root: Path) -> bool:
     """Whether a project is imported again, and a library that knows it already refuses: it has no second
     operator, data pipe or class of one name."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    file = step.tb_frame.f_code.co_filename if step else ""
-    return root in _imported_before and not is_workspace(file)
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    return root in _imported_before and not is_workspace(files[-1] if files else "")
 
 
 class _Once(MetaPathFinder, Loader):
@@ -210,7 +208,11 @@ def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None
         if not failed or isinstance(tree.body[failed[0]], _DEFINING):
             raise
         recorder.stopped = _stopped(error, path)
-        future = [statement for statement in tree.body if _is_future(statement)]
+        future = [
+            statement
+            for statement in tree.body
+            if isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        ]
         rest = [statement for statement in tree.body[failed[0] + 1 :] if isinstance(statement, _DEFINING)]
         try:
             exec(compile(ast.Module([*future, *rest], []), path, "exec", dont_inherit=True), module.__dict__)
@@ -258,18 +260,11 @@ def reads_values(error: BaseException) -> bool:
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def _is_future(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-
-
 def _top_line(error: BaseException, path: str) -> int:
     """The line at the top of the file that an error passed through, 0 if none."""
-    step = error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
-        if code.co_filename == path and code.co_name == "<module>":
-            return step.tb_lineno
-        step = step.tb_next
+    for frame, line in walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == path and frame.f_code.co_name == "<module>":
+            return line
     return 0
 
 
@@ -306,10 +301,5 @@ def failure(what: Sentence, error: BaseException, path: str) -> Sentence:
 
 def line_of(error: BaseException, path: str) -> int:
     """The innermost line of the file that the error passed through, 0 if none."""
-    line = 0
-    step: Any = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == path:
-            line = step.tb_lineno
-        step = step.tb_next
-    return line
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
+    return lines[-1] if lines else 0

@@ -12,8 +12,10 @@ import torch
 import torch.utils.dlpack
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
+from torch.distributions import Distribution
 from torch.overrides import TorchFunctionMode
 
+from ..torch_compat import TRUNCATED, draws_again
 from .devices import patched
 
 CANNOT = "Cannot access data pointer"
@@ -67,3 +69,20 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refuse() -> NoReturn:
     raise RuntimeError(f"{CANNOT} of a tensor that has no memory")
+
+
+@contextmanager
+def without_values() -> Iterator[None]:
+    """Initial values end at once, and lie in the range that was asked for; distributions check nothing."""
+    with ExitStack() as patches:
+        if draws_again():
+            patches.enter_context(patched(torch.nn.init, TRUNCATED, _within))
+        patches.enter_context(patched(Distribution, "_validate_args", False))
+        yield
+
+
+def _within(
+    tensor: torch.Tensor, mean: float, std: float, a: float, b: float, generator: Any = None
+) -> torch.Tensor:
+    with torch.no_grad():
+        return tensor.uniform_(a, b, generator=generator)

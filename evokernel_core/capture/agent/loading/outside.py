@@ -153,7 +153,10 @@ class Deadline:
         with self._lock:
             if not self._ended:
                 self._raised = True
-                _raise_in(self._thread, OutOfTime)
+                # taking one back is no use: in CPython 3.11 its signal stays, and a function under a profiler
+                # never begins
+                thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(OutOfTime)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
 
     def end(self) -> None:
         """Nothing is raised any more: what was raised, but has not arrived, arrives here."""
@@ -175,9 +178,3 @@ def deadline() -> Iterator[Deadline]:
         yield made
     finally:
         made.end()
-
-
-def _raise_in(thread: int, error: type[BaseException]) -> None:
-    """Taking one back is no use: in CPython 3.11 its signal stays, and a function under a profiler never
-    begins."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

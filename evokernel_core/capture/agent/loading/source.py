@@ -101,6 +101,10 @@ class Source:
     def segment(self, node: ast.AST) -> str:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
+    def in_one_line(self, node: ast.AST) -> str:
+        text = self.segment(node)
+        return text if "\n" not in text else ast.unparse(node)
+
 
 def definitions(source: Source, *qualnames: str) -> list[SourceFunction]:
     """The functions of a name, without those that only say the types of one: ``typing.overload``."""
@@ -120,6 +124,11 @@ def number_of(node: ast.AST) -> int:
     return getattr(node, "evokernel_number", -1)
 
 
+def numbers_of(function: SourceFunction) -> Iterator[int]:
+    """The numbers of the expressions in a function."""
+    return (number for node in ast.walk(function.node) if (number := number_of(node)) >= 0)
+
+
 def parse(path: str, text: str, imports: Imports) -> Source:
     """Parse and number. Raises SyntaxError."""
     tree = ast.parse(text, filename=path)
@@ -136,7 +145,7 @@ def _functions(body: list[ast.stmt], prefix: str, class_name: str) -> Iterator[S
             yield from _functions(node.body, f"{prefix}{node.name}.", node.name)
         elif isinstance(node, ast.FunctionDef):
             imports, bound = _imports(node)
-            names = _local_names(node) - bound
+            names = frozenset(_bound(node)) - bound
             yield SourceFunction(
                 prefix + node.name, node, class_name, _receiver(node, class_name), names, imports
             )
@@ -152,10 +161,6 @@ def _receiver(node: ast.FunctionDef, class_name: str) -> str:
     )
     arguments = [*node.args.posonlyargs, *node.args.args]
     return arguments[0].arg if class_name and arguments and not static else ""
-
-
-def _local_names(node: ast.FunctionDef) -> frozenset[str]:
-    return frozenset(_bound(node))
 
 
 def _bound(node: ast.FunctionDef) -> Iterator[str]:

@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
-from torch.utils import _pytree as pytree
 
 from ..errors import Unsupported, uncovered
+from ..torch_compat import tensors_among
 
 NAMESPACE = "torch_npu"
 _HERE = str(Path(__file__).parent.parent)
@@ -31,9 +31,7 @@ _defined: set[str] = set()
 
 def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = ()) -> Any:
     """The operation's results: like ``results`` where they are known, as many as the caller takes."""
-    tensors = [
-        tree_leaf for tree_leaf in pytree.tree_leaves((args, kwargs)) if isinstance(tree_leaf, torch.Tensor)
-    ]
+    tensors = tensors_among((args, kwargs))
     if not tensors:
         raise NotImplementedError(
             f"{NAMESPACE}.{name} is given no tensor, and without {NAMESPACE} its result is not known"
@@ -42,11 +40,7 @@ def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = 
         raise Unsupported(uncovered(f"{NAMESPACE}.{name}", _caller().f_lineno))
     operation = _operation(name)
     if "out" in kwargs:
-        written = [
-            tree_leaf
-            for tree_leaf in pytree.tree_leaves(kwargs["out"])
-            if isinstance(tree_leaf, torch.Tensor)
-        ]
+        written = tensors_among(kwargs["out"])
         for item, value in zip(written, operation(tensors, written)):  # noqa: B905
             item.copy_(value)
         return kwargs["out"]

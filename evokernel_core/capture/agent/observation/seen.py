@@ -21,29 +21,25 @@ class Seen:
     def __init__(self, key: str, write: Callable[[dict[str, Any]], None]) -> None:
         self.key = key
         self._write = write
-        self._calls = 0
+        self.calls = 0
+        """How many there were."""
         self._counts: dict[str, int] = {}
         self._rough: dict[Any, int] = {}
 
     def looks(self, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Counts a call; whether it is to be looked at closely."""
-        self._calls += 1
+        self.calls += 1
         if self.is_complete:
             return False
         rough = (training, *[getattr(argument, "shape", None) for argument in args], *kwargs)
         known = self._rough.get(rough, 0)
         self._rough[rough] = known + 1
-        return not known or self._calls <= _LOOKED_AT
+        return not known or self.calls <= _LOOKED_AT
 
     @property
     def is_complete(self) -> bool:
         """Whether no more calls are kept."""
         return len(self._counts) >= MOST_CALLS or len(self._rough) > 8 * MOST_CALLS
-
-    @property
-    def calls(self) -> int:
-        """How many there were."""
-        return self._calls
 
     def note(self, record: dict[str, Any]) -> None:
         """Keeps a call that was looked at."""
@@ -58,4 +54,4 @@ class Seen:
         """Writes how often each call was made: what was not looked at is shared out as what was."""
         looked_at = sum(self._counts.values())
         for number, count in enumerate(self._counts.values()):
-            self._write({"seen": self.key, "number": number, "count": count * self._calls // looked_at})
+            self._write({"seen": self.key, "number": number, "count": count * self.calls // looked_at})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -163,13 +164,6 @@ _READERS: Mapping[str, _Reader] = {
     "nll_loss2d_forward": _classes(4),
     "multi_margin_loss": _margin_classes,
     **dict.fromkeys(DIVIDING, _divisors),
-    "take": lambda node, shapes: iter([(node["args"][1], Range(0, _product(_shape(node, 0, shapes))))]),
+    "take": lambda node, shapes: iter([(node["args"][1], Range(0, math.prod(_shape(node, 0, shapes))))]),
 }  # fmt: skip
 """By operation, which operands it reads as indices and how far they reach."""
-
-
-def _product(sizes: tuple[int, ...]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total

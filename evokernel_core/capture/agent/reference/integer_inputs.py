@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from ..graph.names import refs_in
 from .index_ranges import DIVIDING
 from .magnitudes import Magnitude
-from .operands import names_in
 
 _WIDTHS = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
 _ENDS = (0, 1, -1, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, 1 << 32, -(1 << 31) - 1, (1 << 63) - 1,
@@ -39,8 +39,7 @@ def free(graph: Mapping[str, Any]) -> set[str]:
     sources: dict[str, set[str]] = {name: {name} for name, dtype in inputs.items() if dtype in _WIDTHS}
     bound: set[str] = set()
     for node in graph["nodes"]:
-        operands = list(names_in(node["args"])) + [ref for _, arg in node["kwargs"] for ref in names_in(arg)]
-        read = set().union(*(sources.get(name, set()) for name in operands))
+        read = set().union(*(sources.get(name, set()) for name in refs_in([node["args"], node["kwargs"]])))
         if not _takes_all(node):
             bound |= read - _divided(node, inputs)
         if any(spec["dtype"] in _WIDTHS for spec in node["outputs"]):
@@ -52,7 +51,7 @@ def _divided(node: Mapping[str, Any], inputs: Mapping[str, str]) -> set[str]:
     """The input that a node divides by a tensor of integers, which have a quotient for all but the least."""
     if node["op"].split(".")[1] not in DIVIDING or node["outputs"][0]["dtype"] not in _WIDTHS:
         return set()
-    first, *others = (set(names_in(arg)) for arg in node["args"])
+    first, *others = (set(refs_in(arg)) for arg in node["args"])
     return first & inputs.keys() - set().union(*others)
 
 

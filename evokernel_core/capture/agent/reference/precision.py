@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .operands import names_in
+from ..graph.names import refs_in
 
 HALF = ("float16", "bfloat16")
 _PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
@@ -133,7 +133,7 @@ def may_round_each(graph: dict[str, Any]) -> bool:
         return False
     exact = {operand["name"] for operand in graph["inputs"]}
     for node in graph["nodes"]:
-        packet, read = node["op"].split(".")[1], set(names_in(node["args"]))
+        packet, read = node["op"].split(".")[1], set(refs_in(node["args"]))
         if packet in _COMPARING and not read <= exact:
             return False
         if packet in _EXACT and read <= exact:

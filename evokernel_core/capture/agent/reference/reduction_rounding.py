@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from ..graph.names import refs_in
 from . import precision
-from .operands import names_in
 
 _MOST_LOST = 0.5
 """Values smaller than this share of a sum hide how much its rounding weighs."""
@@ -67,9 +67,7 @@ def _sums_before(nodes: Sequence[Mapping[str, Any]]) -> list[dict[int, frozenset
     known: dict[str, frozenset[int]] = {}
     for node in nodes:
         by_place = [_union(known, argument) for argument in node["args"]]
-        known[node["name"]] = frozenset().union(
-            *by_place, *(_union(known, element) for _, element in node["kwargs"])
-        )
+        known[node["name"]] = _union(known, [node["args"], node["kwargs"]])
         if node["op"] in precision.SUMS:
             known[node["name"]] |= {len(result)}
             result.append({place: numbers for place, numbers in enumerate(by_place[:2]) if numbers})
@@ -78,4 +76,4 @@ def _sums_before(nodes: Sequence[Mapping[str, Any]]) -> list[dict[int, frozenset
 
 def _union(known: Mapping[str, frozenset[int]], data: Any) -> frozenset[int]:
     """What is known of the nodes that an argument names."""
-    return frozenset().union(*(known.get(name, frozenset()) for name in names_in(data)))
+    return frozenset().union(*(known.get(name, frozenset()) for name in refs_in(data)))

@@ -16,19 +16,15 @@ import torch
 
 from ..errors import AgentError, describe
 from ..graph import complex_tensors
-from ..sentence import Sentence
+from ..graph.names import refs_in
 from . import half_precision, norms, precision, stable_order, steps
-from .bounded_products import lengths, near_one
-from .bounded_recurrence import layers_take, steadied
+from .bounded_inputs import as_weights, boundaries, is_deep, layers_take, lengths, near_one, steadied
 from .index_ranges import Range, ranges
 from .integer_inputs import draw_whole, free, is_wide, takes_wide, without_least
 from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
 from .near_numbers import draw_near, whole_near
-from .operands import names_in
 from .patterns import draw_integers, draw_truths
 from .reduction_rounding import LongSums
-from .sorted_inputs import boundaries
-from .weights import as_weights, is_deep
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -195,7 +191,10 @@ def _drawn(
             value = without_least(value) if divides else value
         else:
             limit = limits.get(operand["name"], integers)
-            how = _of_kind(distribution, operand["kind"])
+            no_number = operand["kind"] == "parameter" and distribution in ("nans", "infinities")
+            how = (
+                "normal" if no_number else distribution
+            )  # a weight that is none would leave no output that is
             of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
             value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size, squares=squares)
             if distribution == "alike" and operand["kind"] != "parameter" and value.is_floating_point():
@@ -221,11 +220,6 @@ def _alike(value: torch.Tensor, first: torch.Tensor, generator: torch.Generator)
         return value
     moved = first + value * _APART.get(value.dtype, 2.0**-13)
     return torch.where(torch.rand(value.shape, generator=generator) < 1 / 4, first, moved)
-
-
-def _of_kind(distribution: str, kind: str) -> str:
-    """How an input is drawn: a weight that is no number would leave no output that is one."""
-    return "normal" if kind == "parameter" and distribution in ("nans", "infinities") else distribution
 
 
 def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
@@ -286,13 +280,11 @@ def run_widened(
     types = precision.wider(graph)
     if not types and _is_small(graph, sizes):
         types = precision.SINGLE
-    elif not types or ("float32" in types and not _asks_float64(sums, results, always=always)):
+    elif not types or (
+        "float32" in types and not (always or sums.weigh(results) or _has_faint_rows(results))
+    ):
         return []
     return _run_as(types, graph, values, sizes, results)
-
-
-def _asks_float64(sums: LongSums, results: list[torch.Tensor], *, always: bool) -> bool:
-    return always or sums.weigh(results) or _has_faint_rows(results)
 
 
 def _has_faint_rows(results: list[torch.Tensor]) -> bool:
@@ -387,8 +379,9 @@ def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
     except (IndexError, RuntimeError) as error:
         if not any(words in str(error) for words in _BEYOND):
             raise
-        message = Sentence("The graph reads beyond a tensor at these sizes ({error}).", error=describe(error))
-        raise AgentError("unsupported", message) from error
+        raise AgentError(
+            "unsupported", "The graph reads beyond a tensor at these sizes ({error}).", error=describe(error)
+        ) from error
 
 
 def run(
@@ -421,13 +414,8 @@ def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
     """By the name of a node, the values that neither a node behind it nor an output reads."""
     last: dict[str, str] = {}
     for node in graph["nodes"]:
-        read = [
-            *names_in(node["args"]),
-            *names_in([element for _, element in node["kwargs"]]),
-            node["name"],
-        ]
-        last |= dict.fromkeys(read, node["name"])
-    for name in names_in(graph["outputs"]):
+        last |= dict.fromkeys([*refs_in([node["args"], node["kwargs"]]), node["name"]], node["name"])
+    for name in refs_in(graph["outputs"]):
         last.pop(name, None)
     result: dict[str, list[str]] = {}
     for name, node_name in last.items():

@@ -6,10 +6,12 @@ quotient of float32 is not the same in every order. PyTorch's result says one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+
+from ..torch_compat import tensors_among
 
 SIDES = (-1.0, 1.0)
 _BESIDE = 2.0**-18
@@ -59,15 +61,13 @@ class Beside:
         self._rounded: dict[int, Any] = {}  # by identity, which only a tensor that is kept has alone
 
     def __call__(self, op: str, args: list[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-        touched = any(id(tensor) in self._rounded for tensor in _tensors([args, list(kwargs.values())]))
+        touched = any(id(tensor) in self._rounded for tensor in tensors_among((args, kwargs)))
         if touched and _is_step(op, result) and args[0].dtype in _FLOATS:
             moved = args[0] + self._side * (_BESIDE * args[0].abs()).clamp(max=_FARTHEST)
             result = _STEPS[op](moved) if op in _STEPS else torch.ops.aten._to_copy.default(moved, **kwargs)
         if not _is_step(op, result) and (touched or op not in _EXACT):
-            floats = (
-                tensor for tensor in _tensors([result]) if tensor.is_floating_point()
-            )  # integers are exact
-            self._rounded |= {id(float_): float_ for float_ in floats}
+            # integers are exact
+            self._rounded |= {id(made): made for made in tensors_among(result) if made.is_floating_point()}
         return result
 
 
@@ -76,11 +76,3 @@ def _is_step(op: str, result: Any) -> bool:
         return op in _STEPS
     kind = result.dtype
     return not (kind.is_floating_point or kind.is_complex or kind is torch.bool)
-
-
-def _tensors(items: Sequence[Any]) -> Iterator[torch.Tensor]:
-    for item in items:
-        if isinstance(item, (list, tuple)):
-            yield from _tensors(item)
-        elif isinstance(item, torch.Tensor):
-            yield item

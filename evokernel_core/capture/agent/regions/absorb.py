@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,25 +21,20 @@ _STRUCTURAL = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, as
 _PURE_CALLS = (*vars(math).values(), abs, float, int, len, max, min, round)
 
 
+@dataclass(eq=False)
 class Absorber:
     """Rules for the expressions of one function. ``blocked`` expressions stay outside."""
 
-    def __init__(
-        self,
-        source: Source,
-        function: SourceFunction,
-        evaluations: dict[int, Evaluation],
-        fusibility: Fusibility,
-        blocked: frozenset[int],
-    ) -> None:
-        self.source = source
-        self.function = function
-        self.evaluations = evaluations
-        self.fusibility = fusibility
-        self.blocked = blocked
+    source: Source
+    function: SourceFunction
+    evaluations: dict[int, Evaluation]
+    fusibility: Fusibility
+    blocked: frozenset[int]
+
+    def __post_init__(self) -> None:
         self._shallow = False
-        self._changing = _attributes_set_late(source, function)
-        self._changing_names = _globals_changed(source)
+        self._changing = _attributes_set_late(self.source, self.function)
+        self._changing_names = _globals_changed(self.source)
 
     def evaluation(self, node: ast.AST) -> Evaluation | None:
         return self.evaluations.get(number_of(node))
@@ -118,8 +114,7 @@ class Absorber:
         return self._argument(node, TENSOR, value, number_of(parent))
 
     def _argument(self, node: ast.expr, kind: str, value: Any, owner: int) -> Parts:
-        text = self.source.segment(node)
-        text = text if "\n" not in text else ast.unparse(node)
+        text = self.source.in_one_line(node)
         return Parts(leaves=(complex_tensors.leaf(node, kind, text, value, owner),))
 
     def _name(self, node: ast.Name, evaluation: Evaluation) -> Parts | None:

@@ -16,35 +16,31 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from ..decompositions.composites import classes_kept, stacks_kept
-from ..decompositions.not_decomposed import kept_whole
-from ..eager.subject import KEY, Subject, taken_out
+from ..decompositions.composites import classes_kept, kept_whole, stacks_kept
+from ..decompositions.compositions import WithoutWrites
 from ..errors import AgentError, Refused, Unsupported, describe
 from ..graph.checks import OF_KERNELS
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter, is_whole
-from ..graph.unread import states, walked
+from ..graph.unread import check_passed, states, walked
 from ..guards.guard import CapturedGuard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
 from ..inputs.calls_made import CallProblem, Trial
 from ..inputs.entry import Entry, entry_of, state_of
 from ..inputs.helpers import helpers
-from ..inputs.observed import Observation
+from ..inputs.observed import Observation, pinned_number
 from ..inputs.program import Program
 from ..inputs.state import restored
 from ..inputs.trials import Known, default_dtype, trials
-from ..inputs.varying import pinned_number
 from ..loading.devices import on_host
-from ..loading.functional_library import WithoutWrites
 from ..loading.imports import Imports
 from ..loading.lazy_modules import lazy_modules, was_called
 from ..loading.load import execute, isolation, line_of, parsed
-from ..loading.no_memory import WithoutMemory
+from ..loading.no_memory import WithoutMemory, without_values
 from ..loading.npu import stand_in
 from ..loading.record import Recorder
-from ..loading.skip_value_checks import without_values
-from ..loading.source import Source, SourceFunction, definitions, number_of
+from ..loading.source import Source, SourceFunction, definitions, number_of, numbers_of
 from ..reference.half_precision import types_that_differ
 from ..sentence import Sentence
 from ..tracing.export import (
@@ -66,7 +62,7 @@ from .full_graph import WholeFunctions
 from .grow import grow
 from .layouts import conditions_of_order, layouts_of_results
 from .operands import Computed, computed, may_run_code, rest_of
-from .parts import SCALAR, Refusal, RegionPlan
+from .parts import KEY, SCALAR, Refusal, RegionPlan, Subject, taken_out
 from .results import statements_of
 from .writes import check_writes, conditions_of_writing
 
@@ -296,24 +292,18 @@ def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
     return stmt
 
 
+@dataclass(eq=False)
 class _Request:
-    def __init__(
-        self,
-        source: Source,
-        module: types.ModuleType,
-        recorder: Recorder,
-        fusibility: Fusibility,
-        ways: Mapping[str, str],
-        observations: Sequence[Observation],
-    ) -> None:
-        self.observations = observations
-        self.source = source
-        self.module = module
-        self.recorder = recorder
-        self.fusibility = fusibility
-        self.ways = ways
-        self._applied = applied_calls(source)
-        self.defects: list[str] = []
+    source: Source
+    module: types.ModuleType
+    recorder: Recorder
+    fusibility: Fusibility
+    ways: Mapping[str, str]
+    observations: Sequence[Observation]
+    defects: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._applied = applied_calls(self.source)
         self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
 
     def was_run(self, qualname: str) -> bool:
@@ -324,7 +314,7 @@ class _Request:
         )
 
     def was_executed(self, function: SourceFunction) -> bool:
-        return any(number in self.recorder.evaluations for number in _numbers(function))
+        return any(number in self.recorder.evaluations for number in numbers_of(function))
 
     def whole_regions(
         self,
@@ -534,7 +524,9 @@ class _Request:
         seen = observed(run, roots, self.module, project, codes=(function.call.__code__,), modules=modules)
         if seen.problem:
             raise Unsupported(seen.problem)
-        _check_tensors(seen, function, given)
+        # what has no values is in no graph
+        valued = {path: read for path, read in seen.tensors.items() if not isinstance(read, FakeTensor)}
+        check_passed(valued, (*given, *(leaf.known_as for leaf in function.inputs)), Unsupported)
         return seen
 
     def _refused(self, plan: RegionPlan, reason: str) -> dict[str, Any]:
@@ -547,7 +539,7 @@ class _Request:
         return bool(ops) and all(call.func.is_view for call in ops)
 
     def _receiver(self, function: SourceFunction) -> Any:
-        for number in _numbers(function):
+        for number in numbers_of(function):
             node = self.source.nodes[number]
             evaluation = self.recorder.evaluations.get(number)
             if evaluation and isinstance(node, ast.Name) and node.id == function.receiver:
@@ -578,9 +570,11 @@ class _Request:
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)
         read = [leaf.known_as for leaf in function.inputs if not leaf.member]
-        specs = tuple(_bound(spec, converter) for spec in converter.input_specs)
-        symbols = _symbols(converter, function, graph, list(specs))
-        return graph, symbols, converter.asked_of_unread(read), specs
+        input_specs = converter.bound_specs()
+        specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
+        outputs = [specs[output["ref"]][output["index"]]["shape"] for output in graph["outputs"][:1]]
+        symbols = least_sizes(function, input_specs, outputs, converter.sizes)
+        return graph, symbols, converter.asked_of_unread(read), tuple(input_specs)
 
 
 def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
@@ -589,25 +583,6 @@ def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
     read = [operand["expression"] for operand in graph["inputs"]]
     result = layouts_of_results(function.call, function.inputs)
     return [*conditions_of_order(function.call, function.inputs, read, result)]
-
-
-def _check_tensors(seen: Observed, function: RegionFunction, given: tuple[torch.Tensor, ...]) -> None:
-    """Raises Unsupported for a tensor that was read and is no operand: its values would stand in the call for
-    good. What has no values is in no graph."""
-    passed = {id(tensor) for tensor in (*given, *(leaf.known_as for leaf in function.inputs))}
-    for path, tensor in seen.tensors.items():
-        if id(tensor) not in passed and not isinstance(tensor, FakeTensor):
-            name = path.replace("guards.module", "module")
-            raise Unsupported(
-                "It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name
-            )
-
-
-def _numbers(function: SourceFunction) -> Iterator[int]:
-    for node in ast.walk(function.node):
-        number = getattr(node, "evokernel_number", -1)
-        if number >= 0:
-            yield number
 
 
 def _sized(plan: RegionPlan) -> Iterator[CapturedGuard]:
@@ -656,28 +631,6 @@ def _check_outputs(graph: dict[str, Any], plan: RegionPlan) -> None:
             "Its result has the strides of a transposed tensor, and a kernel's would be contiguous: "
             "call contiguous() on that tensor before."
         )
-
-
-def _symbols(
-    converter: Converter,
-    function: RegionFunction,
-    graph: dict[str, Any],
-    specs_of_inputs: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    sizes = converter.sizes
-    captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
-    traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
-    specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
-    outputs = [specs[output["ref"]][output["index"]]["shape"] for output in graph["outputs"][:1]]
-    least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
-    return sizes.symbols(least)
-
-
-def _bound(spec: dict[str, Any], converter: Converter) -> dict[str, Any]:
-    """The spec with numbers for the sizes of inputs that the graph does not take."""
-    known = set(converter.sizes.names.values())
-    hints = {name: size for name, size in converter.all_sizes.items() if name not in known}
-    return {**spec, "shape": [hints.get(dim, dim) for dim in spec["shape"]]}
 
 
 def _region(

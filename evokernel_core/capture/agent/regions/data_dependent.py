@@ -3,7 +3,7 @@ written instead."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from traceback import walk_tb
 
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
@@ -40,7 +40,7 @@ def values_missing(error: BaseException, line: int) -> Sentence:
         )
     if not any(sign in text for sign in _VALUES):
         return Sentence()
-    if _passed_through(error, "batchnorm.py"):
+    if any(frame.f_code.co_filename.endswith("/batchnorm.py") for frame, _ in walk_tb(error.__traceback__)):
         return Sentence(
             "Line {line} is a batch normalisation in training with momentum=None, whose count of "
             "calls is not known before it runs: give it a momentum.",
@@ -49,16 +49,6 @@ def values_missing(error: BaseException, line: int) -> Sentence:
     return size_unknown(error, line) or Sentence(
         "Line {line} depends on the values of a tensor, which are not known before it runs.", line=line
     )
-
-
-def _passed_through(error: BaseException, file: str) -> bool:
-    """Whether an error was raised in a file of that name or below."""
-    step = error.__traceback__
-    while step is not None:
-        if Path(step.tb_frame.f_code.co_filename).name == file:
-            return True
-        step = step.tb_next
-    return False
 
 
 def size_unknown(error: BaseException, line: int) -> Sentence:

@@ -7,6 +7,7 @@ import random
 import types
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,11 +15,10 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch.utils import _pytree as pytree
 
 from ..decompositions.composites import ATEN_NAMES, TABLE, overridden, stacks_kept
-from ..eager.subject import KEY, Subject
 from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
-from ..graph.unread import REQUIRES_GRAD, states
+from ..graph.unread import REQUIRES_GRAD, check_passed, states
 from ..guards.guard import CapturedGuard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed
@@ -38,10 +38,9 @@ from ..tracing.zero_one import least_sizes
 from .call_site import CallSite
 from .data_dependent import values_missing
 from .layouts import TensorLayout, conditions_of_order, layouts_of_results
-from .parts import SCALAR
+from .parts import KEY, SCALAR, Subject
 from .results import Results
-from .state_rebound import is_set_by_each_call
-from .writes import aliases, check_writes
+from .writes import aliases, check_writes, is_set_by_each_call
 
 _MAX_ROUNDS = 10
 _MOST_LIFTED = 64
@@ -54,25 +53,26 @@ class Untraceable(Refused):
     """The tracer failed, as it may where an operation cannot take a size that is a symbol."""
 
 
+@dataclass(eq=False)
 class WholeFunctions:
     """Makes regions of whole functions of one file. ``was_run`` tells whether an expression was
     evaluated while the file's calls were recorded."""
 
-    def __init__(
-        self,
-        source: Source,
-        module: types.ModuleType,
-        fusibility: Fusibility,
-        was_run: Callable[[ast.AST], bool],
-    ) -> None:
-        self.source = source
-        self.module = module
-        self.fusibility = fusibility
-        self.was_run = was_run
+    source: Source
+    module: types.ModuleType
+    fusibility: Fusibility
+    was_run: Callable[[ast.AST], bool]
+
+    def __post_init__(self) -> None:
         self._seen = Observed((), {})
         self._set: frozenset[str] = frozenset()
         # a draw said in other draws would give other numbers
-        table = {operation: rule for operation, rule in fusibility.table.items() if not _draws(operation)}
+        seeded = torch.Tag.nondeterministic_seeded
+        table = {
+            operation: rule
+            for operation, rule in self.fusibility.table.items()
+            if seeded not in operation.tags
+        }
         self._table = table | TABLE
 
     def region(self, entry: Entry, seen: Observed, *, fixed: bool = False) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class WholeFunctions:
             function for function in self.source.functions
             if function.qualname in called and any(map(self.was_run, ast.walk(function.node)))
         ]  # fmt: skip
-        if reason := outside_state(self.source, self.was_run, run):
+        if reason := outside_state(self.was_run, run):
             raise Refused(reason)
         if seen.problem:
             raise Refused(seen.problem)
@@ -175,7 +175,9 @@ class WholeFunctions:
 
     def _converted(self, call: EntryCall, whole_trace: WholeTrace) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
-        self._check_tensors(call)
+        made = {change.expression for change in call.changes}
+        read = {path: tensor for path, tensor in self._seen.tensors.items() if path not in made}
+        check_passed(read, (leaf.known_as for leaf in call.leaves), Refused)
         conditions = [*call.conditions]
         if isinstance(call.entry.receiver, torch.nn.Module):
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
@@ -223,11 +225,10 @@ class WholeFunctions:
         except Refused:
             raise
         except Exception as error:
-            reason = Sentence(
+            raise Refused(
                 "It could not be run with operands that lie in memory as they were passed ({error}).",
                 error=describe(error),
-            )
-            raise Refused(reason) from error
+            ) from error
 
     def _ordered(
         self, call: EntryCall, graph: dict[str, Any], layouts: list[TensorLayout | None]
@@ -236,17 +237,6 @@ class WholeFunctions:
         read = [operand["expression"] for operand in graph["inputs"]]
         with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
             return [*conditions_of_order(call, call.leaves, read, layouts)]
-
-    def _check_tensors(self, call: EntryCall) -> None:
-        """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""
-        passed = {id(leaf.known_as) for leaf in call.leaves}
-        made = {change.expression for change in call.changes}
-        for path, tensor in self._seen.tensors.items():
-            if id(tensor) not in passed and path not in made:
-                name = path.replace("guards.module", "module")
-                raise Refused(
-                    "It reads the tensor {name}, which a call cannot pass: make it a buffer.", name=name
-                )
 
     def _missing(self, whole_trace: WholeTrace) -> Sentence:
         """The operations that no family covers; empty where all are covered."""
@@ -271,9 +261,6 @@ class WholeFunctions:
     def _symbols(
         self, call: EntryCall, results: Results, converter: DrawingConverter, graph: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        sizes = converter.sizes
-        captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
-        traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
         shapes = [*results.shapes, *map(converter.output_shape, results.written.values())]
 
         def run(*values: Any) -> Any:
@@ -281,20 +268,14 @@ class WholeFunctions:
             changed = [values[index] for index in results.written]
             return [*(flat[position] for position in results.positions), *changed]
 
+        function = RegionFunction(run, call.leaves)
         with on_host(), stacks_kept(self.fusibility.fits):
-            least = least_sizes(
-                RegionFunction(run, call.leaves), converter.bound_specs(), shapes, captured, traced
-            )
-        return sizes.symbols(least)
+            return least_sizes(function, converter.bound_specs(), shapes, converter.sizes)
 
 
 def _name(node: torch.fx.Node) -> str:
     args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda element: element.meta.get("val"))
     return name_for(ATEN_NAMES.get(str(node.target), str(node.target)), args, kwargs)
-
-
-def _draws(operation: Any) -> bool:
-    return torch.Tag.nondeterministic_seeded in operation.tags
 
 
 def _keys(input_: Input, index: int) -> list[Key]:

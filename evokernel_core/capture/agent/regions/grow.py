@@ -14,6 +14,7 @@ from ..loading.source import OPAQUE, number_of
 from ..sentence import Sentence
 from ..tracing.fusibility import Fusibility
 from .absorb import Absorber, names_in
+from .call_site import escaped
 from .liveness import BlockPosition, is_live
 from .parts import Parts, Refusal, RegionPlan, total
 
@@ -162,13 +163,9 @@ def _statement_form(absorber: Absorber, last: ast.stmt) -> str:
         return "return {call}"
     if isinstance(last, ast.AnnAssign):
         target, annotation = absorber.source.segment(last.target), ast.unparse(last.annotation)
-        return f"{target}: {_escape(annotation)} = {{call}}"
+        return f"{target}: {escaped(annotation)} = {{call}}"
     targets = [absorber.source.segment(target) for target in last.targets]  # type: ignore[attr-defined]
     return " = ".join([*targets, "{call}"])
-
-
-def _escape(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _worthwhile(absorber: Absorber, parts: Parts) -> bool:

@@ -65,7 +65,7 @@ def computed(plan: RegionPlan, source: Source) -> Computed:
         if leaf.key not in names:
             names[leaf.key] = name = input_name(_head(leaf.node), taken)
             taken.add(name)
-            texts[name] = _segment(leaf, source)
+            texts[name] = source.in_one_line(leaf.node)
             expressions[leaf.key] = leaf.expression.replace(texts[name], name)
         named[id(leaf.node)] = names[leaf.key]
     return Computed(texts, expressions, named)
@@ -77,11 +77,6 @@ def _head(node: ast.expr) -> str:
         node = node.func if isinstance(node, ast.Call) else node.value
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return name if name.strip("_") else "operand"
-
-
-def _segment(leaf: Leaf, source: Source) -> str:
-    text = source.segment(leaf.node)
-    return text if "\n" not in text else ast.unparse(leaf.node)
 
 
 def _is_path(leaf: Leaf) -> bool:

@@ -9,12 +9,10 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ..eager.subject import Place
 from ..errors import Refused
 from ..graph.names import without_view
 from ..inputs.entry import EntryCall
 from ..loading.source import Source
-from ..sentence import Sentence
 from ..tracing.random_inputs import DrawingConverter
 from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
@@ -31,7 +29,7 @@ from .layouts import (
     text_of,
     view_by,
 )
-from .parts import TENSOR
+from .parts import TENSOR, Place
 from .writes import conditions_of_writing
 
 
@@ -171,12 +169,11 @@ class Results:
             return Peeled(value, ())
         made, layout = peeled(value, layout, self._converter.nodes, self._converter.shape_of_value)
         if layout.repeated:
-            reason = Sentence(
+            raise Refused(
                 "Result {position} repeats elements that are one in memory, as expand does: return a copy "
                 "of it.",
                 position=position + 1,
             )
-            raise Refused(reason)
         if layout.is_plain:
             return made
         order = full_order(layout, len(self._converter.shape_of_value(made.value)))

@@ -90,9 +90,8 @@ def check_effects(
 
 
 def _refuse(attribute: str, owner: str) -> None:
-    reason = Sentence(
+    raise Refused(
         "It sets {attribute} of {owner}, which a kernel's call would not: set it outside.",
         attribute=attribute,
         owner=owner,
     )
-    raise Refused(reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -183,17 +183,12 @@ def export_without(
     numbers. Raises what torch raises."""
     if not symbols:
         return export_static(function, table)
-    shapes = enumerate(node.meta["val"].shape for node in traced.inputs)
-    return export(
-        function,
-        table,
-        (
-            (index, dim)
-            for index, shape in shapes
-            for dim, size in enumerate(shape)
-            if not isinstance(size, torch.SymInt) or size.node.expr.free_symbols & symbols
-        ),
+    fixed = (
+        place
+        for place, size in traced.dimensions()
+        if not isinstance(size, torch.SymInt) or size.node.expr.free_symbols & symbols
     )
+    return export(function, table, fixed)
 
 
 def export_static(function: RegionFunction, table: dict[Any, Any]) -> Traced:
@@ -237,14 +232,16 @@ class Traced:
     constants: dict[str, Any]
     least: dict[Any, int] = field(default_factory=dict)
 
+    def dimensions(self) -> Iterator[tuple[Dimension, Any]]:
+        """The dimensions of the inputs, each with its size."""
+        for index, node in enumerate(self.inputs):
+            yield from (((index, dim), size) for dim, size in enumerate(node.meta["val"].shape))
+
     @property
     def environment(self) -> Any:
         """The shape environment, None where every size is a number."""
-        for node in self.inputs:
-            for size in node.meta["val"].shape:
-                if isinstance(size, torch.SymInt):
-                    return size.node.shape_env
-        return None
+        symbols = (size for _, size in self.dimensions() if isinstance(size, torch.SymInt))
+        return next((size.node.shape_env for size in symbols), None)
 
 
 def _decomposed(program: ExportedProgram, table: dict[Any, Any]) -> Traced:
@@ -285,14 +282,12 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)
     result = set()
-    for index, node in enumerate(traced.inputs):
-        for dim, size in enumerate(node.meta["val"].shape):
-            if not isinstance(size, torch.SymInt):
-                continue
+    for place, size in traced.dimensions():
+        if isinstance(size, torch.SymInt):
             expression = size.node.expr
             is_plain = expression.is_Symbol or expression.is_number
             if expression.free_symbols & symbols or not is_plain:
-                result.add((index, dim))
+                result.add(place)
     return result
 
 
@@ -310,12 +305,8 @@ def settled_guards(environment: Any) -> Settled:
 def _kernels(traced: Traced) -> set[tuple[int, int]]:
     """The symbolic dimensions of inputs that are sizes of a convolution's layer."""
     symbols = channels(traced)
-    return {
-        (index, dim)
-        for index, node in enumerate(traced.inputs)
-        for dim, size in enumerate(node.meta["val"].shape)
-        if isinstance(size, torch.SymInt) and size.node.expr.free_symbols & symbols
-    }
+    sizes = ((place, size) for place, size in traced.dimensions() if isinstance(size, torch.SymInt))
+    return {place for place, size in sizes if size.node.expr.free_symbols & symbols}
 
 
 def channels(traced: Traced) -> set[Any]:

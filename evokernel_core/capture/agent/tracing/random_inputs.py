@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.buffers import Buffers
+from ..graph.constant_folding import contiguous, node_of
 from ..graph.convert import Converter
 from ..graph.names import input_name
 from ..regions.parts import PARAMETER, SCALAR, TENSOR
@@ -90,21 +91,9 @@ class DrawingConverter(Converter):
         spec = given[ref] if ref in given else self.nodes[ref]["outputs"][index]
         taken = {*given, *self.nodes, *(node.name for node in self._traced.graph.nodes)}
         name = input_name("laid_out", taken)
-        shape = [spec["shape"][dim] for dim in order]
-        outputs = [{"shape": shape, "dtype": spec["dtype"], "contiguous": True}]
-        args = [value, [*order]]
-        self._nodes.append({"name": name, "op": "aten.permute.default", "args": args, "kwargs": [],
-                            "outputs": outputs, "line": 0})  # fmt: skip
+        made = contiguous([spec["shape"][dim] for dim in order], spec["dtype"])
+        self._nodes.append(node_of(name, "aten.permute.default", [value, [*order]], [made]))
         return {"ref": name, "index": 0}
-
-    def bound_specs(self) -> list[dict[str, Any]]:
-        """The specs of the function's own inputs, with numbers for sizes that the graph does not take."""
-        known = set(self.sizes.names.values())
-        hints = {name: size for name, size in self.all_sizes.items() if name not in known}
-        return [
-            {**input_spec, "shape": [_bound(dim, hints) for dim in input_spec["shape"]]}
-            for input_spec in self.input_specs
-        ]
 
     def expression(self, ref: str) -> str | None:
         """The Python text of an input, None for a computed value."""
@@ -178,11 +167,3 @@ def _counted(node: Any, given: Any) -> int:
         node = node.args[0]
     value = node.meta["val"]
     return total if node is given and value.dim() == 0 and not value.dtype.is_floating_point else 0
-
-
-def _bound(dim: int | str, hints: dict[str, int]) -> int | str:
-    if isinstance(dim, int):
-        return dim
-    if dim in hints:
-        return hints[dim]
-    return re.sub(r"\bs\d+\b", lambda values: str(hints.get(values[0], values[0])), dim)

@@ -6,8 +6,9 @@ size that appears in any other condition is pinned to its value, and the functio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +21,42 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import CeilToInt, FloorToInt, RoundToInt, TruncToInt
 
 from ..graph.unread import PARAMETER_CLASS, REQUIRES_GRAD
+from ..loading.devices import patched
 from ..regions.parts import PARAMETER, SCALAR, Leaf
 from ..torch_compat import output_node, plain_operations
 from .eager_calls import noted
 from .export import Traced, channels, settled_guards, worst
-from .float_sizes import rounded_once
+
+_ROUNDED = (CeilToInt, FloorToInt, RoundToInt, TruncToInt)
+_METHODS: dict[str, Callable[..., int]] = {
+    "__ceil__": math.ceil,
+    "__floor__": math.floor,
+    "__trunc__": math.trunc,
+    "__round__": round,
+}
+
+
+@contextmanager
+def rounded_once() -> Iterator[None]:
+    """To be entered where sizes are symbols. A number that a size becomes is a condition of the trace."""
+    with ExitStack() as patches:
+        for name, method in _METHODS.items():
+            known = getattr(torch.SymFloat, name)
+            patches.enter_context(patched(torch.SymFloat, name, _rounding(known, method)))
+        yield
+
+
+def _rounding(known: Callable[..., Any], method: Callable[..., int]) -> Callable[..., Any]:
+    def call(number: Any, *digits: Any) -> Any:
+        if number.node.expr.has(*_ROUNDED):
+            return method(float(number), *digits)
+        return known(number, *digits)
+
+    return call
+
 
 Key = tuple[Any, ...]
 """What a symbolic size belongs to: ``(input, dimension)``, or ``(size,)`` of parameters."""

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..reference.reference import size_of
 from .export import RegionFunction
+from .sizes import SymbolSizes
 
 
 class _Names(TorchDispatchMode):
@@ -25,15 +26,13 @@ class _Names(TorchDispatchMode):
 
 
 def least_sizes(
-    function: RegionFunction,
-    specs: list[dict[str, Any]],
-    outputs: list[list[int | str]],
-    sizes: Mapping[str, int],
-    traced: Mapping[str, int],
-) -> dict[str, int]:
-    """The least size of each symbol: one where the region then runs the same ops to the shapes that
-    the graph predicts, else what tracing assumed. ``specs`` are the specs of the function's inputs,
-    ``outputs`` the shapes of the graph's results, ``sizes`` the captured sizes."""
+    function: RegionFunction, specs: list[dict[str, Any]], outputs: list[list[int | str]], known: SymbolSizes
+) -> list[dict[str, Any]]:
+    """The symbols of a task. The least size of each is one where the region then runs the same ops to the
+    shapes that the graph predicts, else what tracing assumed. ``specs`` are the specs of the function's
+    inputs, ``outputs`` the shapes of the graph's results."""
+    sizes = {name: known.hints[symbol] for symbol, name in known.names.items()}
+    traced = {name: known.minimums[symbol] for symbol, name in known.names.items()}
     expected = _run(function, specs, sizes)[0]
     works = {name for name, least in traced.items() if least == 2 and _agrees(
         function, specs, outputs, {**sizes, name: 1}, expected
@@ -41,7 +40,7 @@ def least_sizes(
     together = {name: 1 if name in works else size for name, size in sizes.items()}
     if not _agrees(function, specs, outputs, together, expected):
         works = set()
-    return {name: 1 if name in works else least for name, least in traced.items()}
+    return known.symbols({name: 1 if name in works else least for name, least in traced.items()})
 
 
 def _agrees(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from evokernel_core.compiler.rewrites import indexing
-from evokernel_core.compiler.rewrites.picking import producer
+from evokernel_core.compiler.rewrites.picking import permuted, producer
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import ITEM_SIZE, evaluate_dim
@@ -27,9 +27,9 @@ def rewrite_gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | No
     if order == tuple(range(rank)) or not _pays(writer, x, index, dim):
         return indexing.REWRITES[_OP](node, writer)
     back = tuple(order.index(axis) for axis in range(rank))
-    turned, places = indexing.permuted(writer, x, order), indexing.permuted(writer, index, order)
+    turned, places = permuted(writer, x, order), permuted(writer, index, order)
     made = writer.call(_OP, turned, rank - 1, places, shape=writer.shape(places), dtype=writer.spec(x).dtype)
-    return (indexing.permuted(writer, made, back),)
+    return (permuted(writer, made, back),)
 
 
 def _pays(writer: GraphWriter, x: ValueRef, index: ValueRef, dim: int) -> bool:
