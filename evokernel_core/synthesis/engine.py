@@ -41,6 +41,7 @@ from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
+from evokernel_core.synthesis.kept_verdicts import as_of_today
 from evokernel_core.synthesis.policies.base import Policy, Refinement, SearchState
 from evokernel_core.synthesis.proposers.base import Begun, Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
@@ -283,7 +284,8 @@ class _Run:
         stored = engine.memory.candidates(search.task.task_id, engine.verifier.name, engine.settings.chip)
         search.wishes = wishes(stored, engine.memory.rejections(search.task.task_id))
         for entry in stored:
-            search.add(Candidate(entry.source, entry.verdict, entry.parent))
+            verdict = as_of_today(search.task, entry.source, entry.verdict)
+            search.add(Candidate(entry.source, verdict, entry.parent))
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
             search.spend(known, attempt.tokens)
