@@ -8,7 +8,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import total_bytes
-from evokernel_core.verifier.gates.narrow_types import MANY_TILES, narrow_bits, wide_cases
+from evokernel_core.verifier.gates.narrow_types import LAST_BEGINS, MANY_TILES, narrow_bits, wide_cases
 from tests.verifier.conftest import make_task, read_source
 
 OWN = "void Compute(uint32_t row) { } struct Own { uint32_t rows; };"
@@ -58,11 +58,20 @@ def test_every_draw_has_each_dimension_beyond_a_type(name: str, bits: int, beyon
         sizes = _sizes(task, Draw(f"{number:032x}"), bits)
         for symbol in task.symbols:
             for limit in beyond:
-                assert any(limit < of[symbol.name] * 4 / 5 < limit + 99 for of in sizes), (symbol, limit)
+                assert any(limit < of[symbol.name] / LAST_BEGINS < limit + 99 for of in sizes), (
+                    symbol,
+                    limit,
+                )
 
 
 def _sizes(task: KernelTask, draw: Draw, bits: int) -> list[dict[str, int]]:
     return [dict(plan.sizes) for plan in wide_cases(task, draw, (bits,))]
+
+
+def test_numbers_of_a_launch_record_are_no_bit_fields() -> None:
+    source = read_source("relu")
+    record = '{"launches": [{"warps": 4, "constants": {"K": "16"}, "stages": 2}]}'
+    assert narrow_bits(source.with_files({**source.files, "launch.json": record})) == ()
 
 
 def test_a_text_without_them_costs_nothing() -> None:

@@ -316,8 +316,9 @@ def _is_beyond(task: KernelTask, sizes: Mapping[str, int]) -> bool:
 
 def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
     """The innermost size beyond what 16 bits count, as far beyond as is light, with the others small; in some
-    draws another one just beyond."""
-    longest = [2.0 ** (max(step - numbers.random(), 0.0) / 3) for step in range(LONG_STEPS, -1, -1)]
+    draws another one just beyond. Products, whose tiles are worked on apart, are asked just beyond alone."""
+    steps = 0 if total_products(task, task.sizes) else LONG_STEPS
+    longest = [2.0 ** (max(step - numbers.random(), 0.0) / 3) for step in range(steps, -1, -1)]
     asked = [(symbol.name, longest) for symbol in task.symbols[-1:]]
     if task.symbols and numbers.randrange(LONG_EVERY) == 0:
         asked.append((numbers.choice(task.symbols).name, longest[-1:]))

@@ -29,8 +29,8 @@ BITS = {"int8_t": 7, "uint8_t": 8, "int16_t": 15, "uint16_t": 16, "short": 15,
 WORD = 32
 MANY_TILES = 16 * 1024**2
 """Bytes of all tensors at which each of 40 cores has had its 192 KB twice."""
-LAST_BEGINS = 1.25
-"""Times what a type counts: of five cores and more the last begins beyond it."""
+LAST_BEGINS = 1.03125
+"""Times what a type counts: of 33 cores and more the last begins beyond it."""
 _MASKS = {(1 << bits) - keeps: bits for bits in (15, 16) for keeps in (0, 1)}
 """Numbers that leave so many bits behind ``%`` and ``&``."""
 _NO_CALLEES = frozenset(("return", "else", "case", "new", "throw", "if", "while", "for", "switch", "sizeof",
@@ -101,7 +101,8 @@ def _of_number(tokens: Sequence[Token], at: int) -> Iterator[int]:
     except ValueError:
         return
     before = [token.text for token in tokens[max(at - 4, 0) : at]]
-    if len(before) == 4 and before[3] == ":" and before[0] in (";", "{") and 0 < value < WORD:
+    is_field = before[3:] == [":"] and before[0] in (";", "{") and before[2].isidentifier()
+    if is_field and 0 < value < WORD:
         yield value
     elif before and before[-1] in ("&", "%") and value in _MASKS:
         yield _MASKS[value]
