@@ -17,12 +17,9 @@ import itertools
 import json
 import logging
 import os
-import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TextIO
 
 import ray
@@ -30,10 +27,11 @@ from attrs import define, field
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from evokernel_core import __version__, temporary
+from evokernel_core import __version__
 from evokernel_core.logs import get_logger
 from evokernel_core.verifier.service_worker import private_stdout
-from evokernel_core.verifier.workers import Child, Died, worker_command
+from evokernel_core.verifier.serving.fleet.host import RayHost
+from evokernel_core.verifier.serving.fleet.own import close_folder, private_folder_of_ray
 
 log = get_logger(__name__)
 
@@ -236,69 +234,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-class RayHost:
-    """Runs in a process that Ray started on the machine with the device."""
-
-    def __init__(self, factory: str, arguments: str) -> None:
-        self._child = Child(worker_command(factory, json.loads(arguments)))
-        self._turn = asyncio.Lock()
-
-    async def version(self) -> bytes:
-        """The version of this package there."""
-        return __version__.encode()
-
-    async def judge(self, task: bytes, source: bytes) -> bytes:
-        """JSON: ``{"verdict":...}``, ``{"error":...}`` or ``{"died": true}``."""
-        async with self._turn:
-            try:
-                answer = await self._child.judge(str(task, "utf-8"), str(source, "utf-8"))
-            except Died:
-                self._child.kill()
-                answer = {"died": True}
-        return json.dumps(answer).encode()
-
-    async def stop(self) -> None:
-        """Ends the work at hand, which then has died."""
-        self._child.kill()
-
-
-LONGEST_PLACE = 28
-"""Characters of the folder that ours lies in: a socket's path has 107 at most, and Ray adds 65 to ours."""
-_OTHERS = 0o077
-_SHORT = Path("/tmp")
-
-
-@contextlib.contextmanager
-def private_folder_of_ray() -> Iterator[Path]:
-    """A folder for all that Ray keeps, which nobody else reaches, while the block lasts. What this process
-    and its children write from here on is their owner's alone. Raises OSError."""
-    os.umask(_OTHERS)
-    close_token(Path.home())
-    shared = temporary.parent()
-    if shared is not None and len(str(shared)) <= LONGEST_PLACE:
-        with temporary.folder_in(shared, "ray") as folder:
-            yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="evokernel-ray-", dir=_SHORT, ignore_cleanup_errors=True) as name:
-        inside = Path(name) / "work"  # Ray opens the folder that it is given to everybody
-        inside.mkdir()
-        yield inside
-
-
-def close_folder(folder: Path) -> None:
-    """Takes from others what Ray gave them: it opens the folders that it makes. Raises OSError."""
-    for path in (folder, *folder.rglob("*")):
-        with contextlib.suppress(FileNotFoundError):
-            if stat.S_ISDIR(path.lstat().st_mode):
-                path.chmod(0o700)
-
-
-def close_token(home: Path) -> None:
-    """A token that an earlier Ray has left is its owner's alone. Raises OSError."""
-    token = home / ".ray" / "auth_token"
-    with contextlib.suppress(FileNotFoundError):
-        result = token.lstat()
-        if stat.S_ISREG(result.st_mode) and result.st_uid == os.getuid() and result.st_mode & _OTHERS:
-            token.chmod(0o600)
