@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from evokernel_core.verifier.serving.fleet.driver import close_folder, close_token, private_folder_of_ray
+from evokernel_core.verifier.serving.fleet.own import close_folder, close_token, private_folder_of_ray
 from tests.verifier.service.test_fleet import family, seats, until
 
 
