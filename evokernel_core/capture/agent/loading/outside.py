@@ -153,10 +153,7 @@ class Deadline:
         with self._lock:
             if not self._ended:
                 self._raised = True
-                # taking one back is no use: in CPython 3.11 its signal stays, and a function under a profiler
-                # never begins
-                thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(OutOfTime)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+                _raise_in(self._thread, OutOfTime)
 
     def end(self) -> None:
         """Nothing is raised any more: what was raised, but has not arrived, arrives here."""
@@ -178,3 +175,9 @@ def deadline() -> Iterator[Deadline]:
         yield made
     finally:
         made.end()
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Taking one back is no use: in CPython 3.11 its signal stays, and a function under a profiler never
+    begins."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
