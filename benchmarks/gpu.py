@@ -66,7 +66,7 @@ def main() -> int:
     result = _earlier(args.json)
     begun = {(row["level"], row["problem"]) for row in result["rows"]}
     asked = [one for one in asked_of(args) if (one.level, one.name) not in begun]
-    with TemporaryDirectory(prefix="evokernel-gpu-") as folder:
+    with TemporaryDirectory(prefix="evokernel-gpu-", ignore_cleanup_errors=True) as folder:
         setting = Setting(args.device, args.python, Path(folder))
         setting.cubins.mkdir()
         run = Run(setting, args, result)

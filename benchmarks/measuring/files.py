@@ -5,6 +5,7 @@ Imports torch, and runs the file: in processes of their own.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import gc
@@ -70,7 +71,7 @@ def _moved(value: Any, device: str) -> Any:
 
 def is_drawn(expression: str) -> bool:
     """Whether an input is no tensor that the caller has, but one that is made for the call."""
-    return not all(part.isidentifier() for part in expression.split("."))
+    return any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(expression, mode="eval")))
 
 
 def scalars(opened: Opened, inputs: Sequence[Mapping[str, Any]]) -> list[float]:
