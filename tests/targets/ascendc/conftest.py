@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attrs import evolve, field, frozen
 
+from benchmarks.measuring.problems import WithoutLibraries
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.family import Move
 from evokernel_core.domain.errors import PlanError, StrategyError
@@ -179,7 +180,9 @@ class TritonRunner:
 
     interpreter: Child
     folder: Path
-    author: KernelAuthor = field(factory=lambda: author_for("nvidia_h200", "triton"))
+    author: KernelAuthor = field(
+        factory=lambda: KernelAuthor(WithoutLibraries(), author_for("nvidia_h200", "triton").device)
+    )
 
     @property
     def chip(self) -> Chip:
