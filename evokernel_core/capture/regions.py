@@ -140,6 +140,7 @@ def _site(data: dict[str, Any]) -> CallSite:
         module_names=tuple(data["module_names"]),
         default_dtype=data["default_dtype"],
         whole_numbers=tuple(data["whole_numbers"]),
+        warned=tuple((category, text) for category, text in data["warned"]),
     )
 
 

@@ -37,7 +37,8 @@ class CallSite:
     ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an
     expression that stands right between two parentheses. ``default_dtype`` is PyTorch's, under which the code
     was traced and may be replaced. ``whole_numbers`` are the expressions of operands that are Python ints;
-    other numbers are floats.
+    other numbers are floats. ``warned``: the categories and texts of what PyTorch warns of when the code
+    runs, which a call says as well.
 
     A site with bindings and without a ``rest`` is of an earlier version: its guard computed the operands, and
     ``original`` reads their names.
@@ -56,6 +57,7 @@ class CallSite:
     carried: tuple[str, ...] = ()
     asks_late: bool = False
     whole_numbers: tuple[str, ...] = ()
+    warned: tuple[tuple[str, str], ...] = ()
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -73,5 +75,6 @@ class CallSite:
         """Alike for call sites whose guards and operands are."""
         parts = [self.original, self.parameters, self.module_names, self.guards, self.code]
         parts += [] if self.default_dtype == "float32" else [self.default_dtype]
-        text = canonical_json([*parts, *([self.whole_numbers] if self.whole_numbers else [])])
+        parts += [given for given in (self.whole_numbers, self.warned) if given]
+        text = canonical_json(parts)
         return hashlib.sha256(text.encode()).hexdigest()

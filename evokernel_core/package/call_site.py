@@ -48,6 +48,7 @@ def context(
             *_guard_lines(early, _known(*site.asked, *site.module_names), "False"),
         ],
         "late_lines": late_lines,
+        "warned": site.warned,
         "operands": list(names.values()),
         "expressions": _tuple(
             _through(element.expression or names[element.name], known) for element in given

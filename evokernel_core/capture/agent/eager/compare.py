@@ -28,7 +28,7 @@ from ..reference.reference import first_values, in_order, run, shapes_of, size_o
 from ..regions.capture import Asked, capture
 from ..regions.layouts import view_by
 from ..regions.parts import SCALAR, Place, Subject
-from ..regions.tensor_effects import watched
+from ..regions.tensor_effects import warning_of, watched
 from ..sentence import Sentence, Told
 from . import draws
 from .draws import Given
@@ -284,10 +284,12 @@ def _run_code(subject: Subject, given: Given, path: Path) -> list[Any]:
     torch.manual_seed(_SEED)
     state = torch.get_rng_state()
     try:
-        with torch.no_grad(), in_order(), on_host(), confined(path), watched():
+        with torch.no_grad(), in_order(), on_host(), confined(path), watched() as warned:
             result: list[Any] = pytree.tree_leaves(subject.call(*given.of_code))
     except Stopped as error:
         raise NotCompared(error.sentence) from error
+    if different := set(warned) ^ set(subject.warned):
+        raise Refused(warning_of(min(different)[1]))
     if any(isinstance(element, FakeTensor) for element in result):
         raise NotCompared("it reads a tensor whose values are not at hand")
     if not torch.equal(state, torch.get_rng_state()):

@@ -17,6 +17,7 @@ from ..guards.guard import CapturedGuard
 from ..loading.source import Source
 from .operands import NONE_LEFT, Rest
 from .parts import RegionPlan
+from .tensor_effects import Warned
 
 _KNOWN = frozenset(dir(builtins)) | {"torch", "guards", "__name__"}
 """Names that guards may use without being passed them, unless the function binds them itself."""
@@ -29,7 +30,7 @@ class CallSite:
     the kernel does not take them; ``asks_late``: to compute them may change what guards ask, so that they are
     asked behind it. ``local_names`` are those that the function binds, ``bound_names`` these and what it
     imports, ``module_names`` the globals of its file, ``whole_numbers`` the expressions of operands that
-    are Python ints."""
+    are Python ints, ``warned`` what the call says that the code warns of."""
 
     template: str
     original: str
@@ -43,6 +44,7 @@ class CallSite:
     asks_late: bool = False
     enclosed: bool = False
     whole_numbers: tuple[str, ...] = ()
+    warned: tuple[Warned, ...] = ()
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
         """As the agent reports it, with the names that guards and arguments of the graph use. Raises
@@ -66,6 +68,7 @@ class CallSite:
             "code": dict(self.code),
             "enclosed": self.enclosed,
             "whole_numbers": list(self.whole_numbers),
+            "warned": [list(warning) for warning in self.warned],
             "module_names": of_module,
             "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         }

@@ -60,10 +60,11 @@ from .call_site import Applied, CallSite, applied_calls, is_enclosed, of_region
 from .data_dependent import values_missing
 from .full_graph import WholeFunctions
 from .grow import grow
-from .layouts import conditions_of_order, layouts_of_results
+from .layouts import Outcome, conditions_of_order, outcome_of
 from .operands import Computed, computed, may_run_code, rest_of
 from .parts import KEY, SCALAR, Refusal, RegionPlan, Subject, taken_out
 from .results import statements_of
+from .tensor_effects import Warned
 from .writes import check_writes, conditions_of_writing
 
 _MAX_PINNINGS = 3
@@ -445,17 +446,18 @@ class _Request:
             seen = self._observed(plan, function, receiver)
             graph, settings = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
             check_writes(graph, seen.attributes | seen.by_text)
+            outcome = outcome_of(function.call, function.inputs)
             whole = tuple(leaf.expression for leaf in function.inputs if is_whole(leaf))
             texts = (
                 *unread,
-                *_ordered(function, graph),
+                *_ordered(function, graph, outcome),
                 *conditions_of_writing(function.inputs, graph),
                 *states(function.inputs, seen.tensors, seen.attributes, seen.by_text),
                 *walked(seen.walked, function.inputs),
                 *self._modules_named(plan),
             )
             asked = (*seen.without(settings), *_sized(plan), *(CapturedGuard("", text) for text in texts))
-            site = self._site(plan, operands, asked, seen.code, whole).data(graph)
+            site = self._site(plan, operands, asked, seen.code, whole, outcome.warned).data(graph)
         except (Unsupported, Refused) as error:
             return self._refused(plan, error.sentence)
         except Exception as error:
@@ -464,7 +466,7 @@ class _Request:
             reason = values_missing(error, line) or unknown
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), site["replacement"], "")
-        subject = Subject(function.call, function.inputs, specs, ((0, 0, ()),))
+        subject = Subject(function.call, function.inputs, specs, ((0, 0, ()),), warned=outcome.warned)
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
@@ -474,6 +476,7 @@ class _Request:
         asked: tuple[CapturedGuard, ...],
         code: Mapping[str, str],
         whole_numbers: tuple[str, ...],
+        warned: tuple[Warned, ...],
     ) -> CallSite:
         """Where a plan's kernel is called. Raises Unsupported for code that a call cannot stand beside."""
         template, original = of_region(plan, self.source)
@@ -491,6 +494,7 @@ class _Request:
             may_run_code(plan, operands, self._value),
             is_enclosed(plan, self.source),
             whole_numbers,
+            warned,
         )
 
     def _modules_named(self, plan: RegionPlan) -> Iterator[str]:
@@ -577,12 +581,10 @@ class _Request:
         return graph, symbols, converter.asked_of_unread(read), tuple(input_specs)
 
 
-def _ordered(function: RegionFunction, graph: dict[str, Any]) -> list[str]:
-    """Python texts that hold where the result is contiguous, as it was when the region was captured. Raises
-    Refused where the region does more than to compute tensors."""
+def _ordered(function: RegionFunction, graph: dict[str, Any], outcome: Outcome) -> list[str]:
+    """Python texts that hold where the result is contiguous, as it was when the region was captured."""
     read = [operand["expression"] for operand in graph["inputs"]]
-    result = layouts_of_results(function.call, function.inputs)
-    return [*conditions_of_order(function.call, function.inputs, read, result)]
+    return [*conditions_of_order(function.call, function.inputs, read, outcome)]
 
 
 def _sized(plan: RegionPlan) -> Iterator[CapturedGuard]:

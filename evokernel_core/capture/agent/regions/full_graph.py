@@ -37,7 +37,7 @@ from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trac
 from ..tracing.zero_one import least_sizes
 from .call_site import CallSite
 from .data_dependent import values_missing
-from .layouts import TensorLayout, conditions_of_order, layouts_of_results
+from .layouts import Outcome, conditions_of_order, outcome_of
 from .parts import KEY, SCALAR, Subject
 from .results import Results
 from .writes import aliases, check_writes, is_set_by_each_call
@@ -183,12 +183,12 @@ class WholeFunctions:
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
         try:
             converter = DrawingConverter(whole_trace.traced, call.leaves, self.source.path)
-            layouts = self._laid_out(call)
-            results = Results(call, whole_trace, converter, layouts)
+            outcome = self._outcome(call)
+            results = Results(call, whole_trace, converter, outcome.layouts)
             graph = converter.graph(results.wanted)
             check_writes(graph, self._seen.attributes | self._seen.by_text)
             conditions += results.conditions_of_writing(graph)
-            conditions += self._ordered(call, graph, layouts)
+            conditions += self._ordered(call, graph, outcome)
             conditions += aliases(call.places, graph)
             conditions += states(call.leaves, self._seen.tensors, self._seen.attributes, self._seen.by_text)
             conditions += converter.asked_of_unread(self._seen.tensors.values())
@@ -200,27 +200,31 @@ class WholeFunctions:
         self._set = frozenset(change.expression for change in call.changes)
         symbols = self._symbols(call, results, converter, graph)
         specs, copies = tuple(converter.bound_specs()), tuple(results.copied.items())
-        subject = Subject(call, call.leaves, specs, tuple(results.places), copies)
+        warned = outcome.warned
+        subject = Subject(call, call.leaves, specs, tuple(results.places), copies, warned)
         asked = [CapturedGuard("", text) for text in conditions]
         template, original = results.replacement(self.source)
         guards, function = (*asked, *self._seen.guards), call.entry.function
         names, bound = function.local_names, function.bound_names
         try:
             known = vars(self.module)
-            site = CallSite(template, original, guards, self._seen.code, names, bound, known).data(graph)
+            site = CallSite(
+                template, original, guards, self._seen.code, names, bound, known, warned=warned
+            ).data(graph)
         except Unsupported as error:
             raise Refused(error.sentence) from error
         return {**site, "graph": graph, "symbols": symbols, KEY: subject}
 
-    def _laid_out(self, call: EntryCall) -> list[TensorLayout | None]:
-        """How the function's results lie in memory, whatever device computes them. Raises Refused."""
+    def _outcome(self, call: EntryCall) -> Outcome:
+        """How the function's results lie in memory, whatever device computes them, and of what it warns.
+        Raises Refused."""
         try:
             with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
-                result = layouts_of_results(call, call.leaves)
+                result = outcome_of(call, call.leaves)
                 if REQUIRES_GRAD in self._seen.attributes | self._seen.by_text:
                     # the call may have set it before: then it is set where it was not
                     with suppress(RuntimeError, TypeError, AttributeError):
-                        layouts_of_results(call, call.leaves, as_captured=False)
+                        outcome_of(call, call.leaves, as_captured=False)
                 return result
         except Refused:
             raise
@@ -230,13 +234,11 @@ class WholeFunctions:
                 error=describe(error),
             ) from error
 
-    def _ordered(
-        self, call: EntryCall, graph: dict[str, Any], layouts: list[TensorLayout | None]
-    ) -> list[str]:
+    def _ordered(self, call: EntryCall, graph: dict[str, Any], outcome: Outcome) -> list[str]:
         """Python texts that hold where results lie in memory so."""
         read = [operand["expression"] for operand in graph["inputs"]]
         with on_host(), enable_python_dispatcher(), overridden(self.fusibility.fits):
-            return [*conditions_of_order(call, call.leaves, read, layouts)]
+            return [*conditions_of_order(call, call.leaves, read, outcome)]
 
     def _missing(self, whole_trace: WholeTrace) -> Sentence:
         """The operations that no family covers; empty where all are covered."""

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .parts import SCALAR, Leaf
-from .tensor_effects import check_effects, seen, watched
+from .tensor_effects import Warned, check_effects, seen, watched
 
 Dim = int | str
 Step = tuple[str, tuple[Any, ...]]
@@ -183,20 +183,28 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=lambda position: order[position]))
 
 
-def layouts_of_results(
-    call: Callable[..., Any], leaves: Iterable[Leaf], *, as_captured: bool = True
-) -> list[TensorLayout | None]:
-    """The layout of each result in flat order, None for what is no tensor. Without ``as_captured`` those of
-    its operands want gradients that did not, and the other way round. Raises what the call raises, and
-    Refused where it does more to tensors than to give them values."""
+@dataclass(frozen=True)
+class Outcome:
+    """What a call gives besides values: the layout of each result in flat order, None for what is no tensor,
+    and what the call warns of."""
+
+    layouts: list[TensorLayout | None]
+    warned: tuple[Warned, ...]
+
+
+def outcome_of(call: Callable[..., Any], leaves: Iterable[Leaf], *, as_captured: bool = True) -> Outcome:
+    """What comes of a call. Without ``as_captured`` those of its operands want gradients that did not, and
+    the other way round. Raises what the call raises, and Refused where it does more to tensors than to give
+    them values."""
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         plain = seen(torch.empty(()))
         named = [(leaf.expression, _operand(leaf, as_captured)) for leaf in leaves]
         given = [(text, tensor, seen(tensor)) for text, tensor in named]
-        with watched():
+        with watched() as warned:
             results = pytree.tree_leaves(call(*(tensor for _, tensor in named)))
         check_effects(given, results, plain)
-    return [layout_of(result) if isinstance(result, torch.Tensor) else None for result in results]
+    layouts = [layout_of(result) if isinstance(result, torch.Tensor) else None for result in results]
+    return Outcome(layouts, tuple(warned))
 
 
 def _operand(leaf: Leaf, as_captured: bool) -> torch.Tensor:
@@ -216,11 +224,11 @@ def conditions_of_order(
     call: Callable[..., Any],
     leaves: tuple[Leaf, ...],
     read: Iterable[str],
-    layouts: list[TensorLayout | None],
+    captured: Outcome,
 ) -> Iterator[str]:
     """Python texts that hold where tensors lie in memory in the order that they had when they were captured:
     for those whose order decides on that of a result, but for contiguous operands, of which a call asks that
-    anyway. ``layouts`` are those of results then, ``read`` the texts of the operands."""
+    anyway. ``captured`` came of the call then, ``read`` are the texts of the operands."""
     wanted = set(read)
     for index, leaf in enumerate(leaves):
         if leaf.kind == SCALAR or leaf.value.dim() < 2:
@@ -228,7 +236,7 @@ def conditions_of_order(
         if leaf.expression in wanted and leaf.value.is_contiguous():
             continue
         if any(
-            _layouts_with(call, leaves, index, order) != layouts for order in _other_orders(leaf.value.dim())
+            _outcome_with(call, leaves, index, order) != captured for order in _other_orders(leaf.value.dim())
         ):
             order = full_order(layout_of(leaf.value), leaf.value.dim())
             yield f"guards.ordered({leaf.expression}, {order})"
@@ -240,10 +248,10 @@ def _other_orders(rank: int) -> Iterator[tuple[int, ...]]:
     yield tuple(reversed(range(rank)))
 
 
-def _layouts_with(
+def _outcome_with(
     call: Callable[..., Any], leaves: tuple[Leaf, ...], index: int, order: tuple[int, ...]
-) -> list[TensorLayout | None] | None:
-    """The layouts where one operand lies in another order; None where the call takes it not so."""
+) -> Outcome | None:
+    """What comes of the call where one operand lies in another order; None where it is not taken so."""
 
     def given(*values: torch.Tensor) -> Any:
         value = values[index]
@@ -251,6 +259,6 @@ def _layouts_with(
         return call(*values[:index], moved, *values[index + 1 :])
 
     try:
-        return layouts_of_results(given, leaves)
+        return outcome_of(given, leaves)
     except Exception:  # whatever it raised, the order matters
         return None

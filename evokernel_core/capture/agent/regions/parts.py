@@ -9,6 +9,7 @@ from typing import Any
 
 from ..loading.source import SourceFunction, number_of
 from ..tracing.fusibility import ReductionRows
+from .tensor_effects import Warned
 
 TENSOR, PARAMETER, SCALAR = "tensor", "parameter", "scalar"
 
@@ -160,13 +161,15 @@ class Subject:
     with names for sizes that may vary. ``places`` have a position among the flat results of the call, the
     number of the graph's output that is computed for it, and the views (method and arguments) that the call
     gives of that output, which is contiguous; ``copies`` are pairs of the numbers of an
-    input that becomes a copy of another one, which is no work of the graph's, and of that one."""
+    input that becomes a copy of another one, which is no work of the graph's, and of that one. ``warned`` is
+    what the call warns of."""
 
     call: Callable[..., Any]
     leaves: tuple[Leaf, ...]
     specs: tuple[dict[str, Any], ...]
     places: tuple[Place, ...]
     copies: tuple[tuple[int, int], ...] = ()
+    warned: tuple[Warned, ...] = ()
 
 
 def taken_out(regions: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Subject]]:

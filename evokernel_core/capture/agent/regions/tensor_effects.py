@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +17,9 @@ from ..sentence import Sentence
 
 Seen = dict[str, Any]
 """What a program sees of a tensor besides its values, by the name of the attribute."""
+Warned = tuple[str, str]
+"""The name of a warning's category, which Python has, and its text."""
+_OF_TORCH = Path(torch.__file__).parent
 _LONGEST = 160
 """Characters of a warning that are shown."""
 
@@ -42,19 +47,29 @@ class _WithoutText(TorchFunctionMode):
 
 
 @contextmanager
-def watched() -> Iterator[None]:
-    """Raises Refused where what runs inside warns, or turns a tensor into text."""
+def watched() -> Iterator[list[Warned]]:
+    """In the end the list has what PyTorch's Python code warned of inside, which a kernel's call can say as
+    well. Raises Refused where the user's code or a library warns, or a tensor is turned into text."""
+    repeated: list[Warned] = []
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(True)  # else a warning may be told only to whom asks first in this process
     try:
         with warnings.catch_warnings(record=True) as told, _WithoutText():
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ResourceWarning)  # when it comes depends on the garbage collector
-            yield
+            yield repeated
     finally:
         torch.set_warn_always(before)
-    if told:
-        raise Refused(warning_of(told[0].message))
+    for message in told:
+        if not _is_repeatable(message):
+            raise Refused(warning_of(message.message))
+        repeated.append((message.category.__name__, str(message.message)))
+
+
+def _is_repeatable(message: warnings.WarningMessage) -> bool:
+    """Whether PyTorch's Python code warned: its compiled code does so at a line of the user's."""
+    known = getattr(builtins, message.category.__name__, None) is message.category
+    return known and _OF_TORCH in Path(message.filename).parents
 
 
 def warning_of(message: Warning | str) -> Sentence:
