@@ -46,8 +46,8 @@ class _Scores:
         """Whether comparing every class costs more than a read of one element for each position."""
         return extent(self.shape[self.dim]).evaluate(self.writer.sizes) >= _MANY
 
-    def call(self, op: str, *args: ValueRef | float, dtype: str = "") -> ValueRef:
-        """An element-wise operation on values of the target's shape."""
+    def call(self, op: str, *args: ValueRef | float | tuple[int, ...], dtype: str = "") -> ValueRef:
+        """An operation whose result has the target's shape."""
         return self.writer.call(f"aten.{op}", *args, shape=self.kept, dtype=dtype or self.dtype)
 
 
@@ -76,10 +76,15 @@ def _picked(scores: _Scores) -> ValueRef:
     logits = below.args[0]
     if not isinstance(logits, ValueRef) or literal(below.args[1]) % len(scores.shape) != scores.dim:
         return _pick(scores, scores.scores)
-    total = writer.call(
-        "aten.logsumexp.default", logits, (scores.dim,), shape=scores.kept, dtype=scores.dtype
-    )
-    return scores.call("sub.Tensor", _pick(scores, logits), total)
+    along, shape = (scores.dim,), scores.shape
+    largest = scores.call("amax.default", logits, along)
+    row = view(writer, largest, (*shape[: scores.dim], 1, *shape[scores.dim + 1 :]))
+    shifted = writer.call("aten.sub.Tensor", logits, row, shape=shape, dtype=scores.dtype)
+    exponential = writer.call("aten.exp.default", shifted, shape=shape, dtype=scores.dtype)
+    total = scores.call("sum.dim_IntList", exponential, along)
+    # The largest score goes first: beside a large one the logarithm would be lost.
+    moved = scores.call("sub.Tensor", _pick(scores, logits), largest)
+    return scores.call("sub.Tensor", moved, scores.call("log.default", total))
 
 
 def _pick(item: _Scores, scores: ValueRef) -> ValueRef:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from attrs import frozen
 
 from evokernel_core.domain.graph import ValueRef
@@ -89,6 +90,16 @@ def test_loss_is_numpys(
         inputs = {"x": x, "target": target, "w": weight}
         (found,) = on_twin(task, inputs, strategy, bound)
         np.testing.assert_allclose(found, loss.expected(x, target, weight), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("classes", [10, 1200])
+def test_the_logarithm_is_not_lost_beside_a_large_score(classes: int, builder: Any, on_twin: Any) -> None:
+    loss = Loss(reduction=_NONE)
+    random = np.random.default_rng(5)
+    x = (random.integers(-3, 4, size=(9, classes)) + 2.0 ** np.arange(9)[:, None] * 2**14).astype(np.float32)
+    target = random.integers(0, classes, 9)
+    (found,) = on_twin(loss.task(builder, classes, n=9), {"x": x, "target": target})
+    np.testing.assert_allclose(found, loss.expected(x, target, None), rtol=1e-5)
 
 
 def test_everything_ignored_has_no_mean(builder: Any, on_twin: Any) -> None:
