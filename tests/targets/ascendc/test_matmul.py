@@ -105,7 +105,7 @@ def test_a_linear_layer_and_its_activation_are_one_kernel(builder: Any, on_twin:
 
 
 @few(("dtype", "left", "right"), LAYOUTS, keep=(2, 5, 6))
-def test_a_bias_begins_the_sums(
+def test_a_bias_ends_the_sums(
     dtype: str, left: bool, right: bool, builder: Any, on_twin: Any, chip: Any
 ) -> None:
     """Cube cores alone: no element of the bias reaches a column that is not its own, infinite or not."""
@@ -130,6 +130,19 @@ def test_a_bias_begins_the_sums(
         inputs = {"x": values.T if left else values, "y": others.T if right else others, "bias": added}
         (found,) = on_twin(task, inputs, sizes={"m": m, "n": n, "k": k})
         _close(found, np.maximum(values.astype("f8") @ others + added, 0), dtype, k)
+
+
+def test_small_terms_are_not_lost_beside_a_bias(builder: Any, on_twin: Any) -> None:
+    """Each is less than half of the bias's last bit; their sum is a thousand of it."""
+    graph = builder()
+    x, y = graph.input("x", ("m", "k")), graph.input("y", ("n", "k"))
+    turned = graph.call("t.default", y, shape=("k", "n"))
+    product = graph.call("mm.default", x, turned, shape=("m", "n"))
+    moved = graph.call("add.Tensor", product, graph.input("bias", ("n",)), shape=("m", "n"))
+    task = graph.task(moved, symbols={"m": 40, "n": 50, "k": 4096})
+    inputs = {name: np.full((rows, 4096), 2.0**-13, "f4") for name, rows in (("x", 40), ("y", 50))}
+    (found,) = on_twin(task, {**inputs, "bias": np.ones(50, "f4")})
+    np.testing.assert_allclose(found, 1 + 2.0**-14, rtol=2.0**-23)
 
 
 def test_a_transposition_that_is_reshaped_is_a_kernel_of_its_own(builder: Any, on_twin: Any) -> None:

@@ -221,9 +221,9 @@ class InitConst(Work):
 @frozen
 class Mmad(Work):
     """The product of ``rows`` x ``depth`` by ``depth`` x ``columns`` is added to a sum in L0C, which begins
-    anew where the sum around it does (Sum). ``turned``: the left operand was turned. ``begins``: this product
-    is the one with which the sum begins, all others add to it; or ``fresh`` is the state that tells, 1 where
-    it does, since which product comes first depends on numbers."""
+    anew where the sum around it does (Sum). ``turned``: the left operand was turned. ``ends``: this product
+    is added to a sum that others have begun; or ``fresh`` is the state that tells, 1 where the sum begins,
+    since which product comes first depends on numbers."""
 
     target: Slice
     left: Slice
@@ -232,7 +232,7 @@ class Mmad(Work):
     columns: Expr
     depth: Expr
     turned: bool = False
-    begins: bool = False
+    ends: bool = False
     fresh: State | None = None
 
     @property

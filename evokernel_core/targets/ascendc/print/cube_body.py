@@ -100,7 +100,7 @@ class Body:
         self._is_last = is_last
         self._panel = panel
         self._first: list[Var] = []  # the loops in whose first turns a sum begins
-        self._is_begun = False  # by a product that says so
+        self._is_told = False  # by a state which product begins the sum
         self.methods: list[str] = []
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
@@ -178,8 +178,8 @@ class Body:
                 target = _region(node.target)
             case Mmad(fresh=fresh) if fresh is not None:
                 target = f"{fresh.name} != 0"
-            case Mmad() if self._is_begun:
-                target = "true" if node.begins else "false"
+            case Mmad(ends=True):
+                target = "false"
             case Mmad():
                 target = " && ".join(f"{var.name} == 0" for var in self._first) or "true"
             case _:
@@ -189,14 +189,12 @@ class Body:
     def _sum(self, node: Sum) -> list[str]:
         """A sum begins when its place is free, and is stored when it is whole."""
         around, self._first = self._first, [] if node.over is None else [node.over]
-        self._is_begun = any(
-            isinstance(child, Mmad) and (child.begins or child.fresh is not None) for child in flat(node.body)
-        )
+        self._is_told = any(isinstance(child, Mmad) and child.fresh is not None for child in flat(node.body))
         begins, ends = ("", "") if node.over is None else (f"{node.over.name} == 0", self._is_last)
         body = self.lines(node.body)
         stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
         stored += [*self.lines(node.stores), free("SetFlag", Memory.L0C, "sum")]
-        self._first, self._is_begun = around, False
+        self._first, self._is_told = around, False
         targets = [child.target.tensor for child in flat(node.stores) if isinstance(child, Fixpipe)]
         if any(isinstance(target, Ring) and not target.of_turns for target in targets):
             stored.append("CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);")
@@ -213,7 +211,7 @@ class Body:
         """The call of nodes that are a method: it is given what they use and do not define."""
         place = len(self.methods)
         lines = self.lines(node.body)
-        outside = [] if _has(node, Sum) or not _has(node, Mmad) or self._is_begun else self._first
+        outside = [] if _has(node, Sum) or not _begins(node) or self._is_told else self._first
         given = [*self._always_given]
         given += [
             (f"{var.ctype} ", var.name)
@@ -248,6 +246,11 @@ class Body:
 def _one_side_of(node: Node, memories: frozenset[Memory]) -> bool:
     """Whether a node fills some memories and does not use what they hold, or the other way round."""
     return does(node, memories, fills=True) != does(node, memories, fills=False)
+
+
+def _begins(node: Node) -> bool:
+    """Whether one of its products may be the first of a sum."""
+    return any(isinstance(child, Mmad) and not child.ends for child in flat((node,)))
 
 
 def _has(node: Node, kind: type) -> bool:

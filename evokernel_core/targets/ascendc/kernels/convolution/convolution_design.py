@@ -175,17 +175,18 @@ def keep_biases(design: ConvDesign, tile: ConvTile, channel: Expr) -> None:
             design.k.do(Nd2Nz(whole(biases), source, tile.outputs, Int(1), Int(1)))
 
 
-def begin_with_biases(design: ConvDesign, tile: ConvTile, columns: Var) -> None:
-    """A sum begins with the biases of its output channels in so many columns."""
+def end_with_biases(design: ConvDesign, tile: ConvTile, columns: Var) -> None:
+    """A sum ends with the biases of its output channels in so many columns: small terms that were added to
+    them would be lost one by one."""
     k, buffers, one = design.k, design.buffers, CubeSpan(Int(0), Int(1), Int(1))
     assert buffers.biases is not None
-    note = "The product of the column of biases with a row of ones, onto which the steps add."
-    with k.section("BeginWithBiases", note):
+    note = "The product of the column of biases with a row of ones is added to the steps."
+    with k.section("EndWithBiases", note):
         rows = CubeSpan(Int(0), tile.outputs, tile.outputs)
         k.do(LoadData(whole(buffers.left), whole(buffers.biases), rows, one, turned=False))
         k.do(InitConst(whole(buffers.right), columns // WHOLE, 1))
         operands = whole(buffers.result), whole(buffers.left), whole(buffers.right)
-        k.do(Mmad(*operands, tile.outputs, columns, Int(1), begins=True))
+        k.do(Mmad(*operands, tile.outputs, columns, Int(1), ends=True))
 
 
 # -- results --------------------------------------------------------------------------------------

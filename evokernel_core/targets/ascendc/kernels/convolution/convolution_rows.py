@@ -36,7 +36,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_design impor
     ConvDesign,
     ConvTile,
     TapOffset,
-    begin_with_biases,
+    end_with_biases,
     buffers_of,
     extent_of,
     keep_biases,
@@ -221,11 +221,11 @@ def _turn(design: ConvDesign, ring: _Ring, tile: ConvTile, turn: tuple[Var, Var]
     _fetch_rows(design, ring, tile, ring_row, known)
     with k.pieces("first", (0, tile.columns), design.tiling.tiles.part_columns) as (first, columns):
         with k.sum(panel, LANE):
+            _add_rows(design, ring, tile, ring_row, (first, columns))
             if design.buffers.biases is not None:
-                begin_with_biases(design, tile, columns)
                 with k.where(_is_cut(ring, tile, ring_row)):
                     k.fence("M")
-            _add_rows(design, ring, tile, ring_row, (first, columns))
+                end_with_biases(design, tile, columns)
         with k.stored():
             store(design, tile, first)
 

@@ -30,7 +30,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_design impor
     ConvDesign,
     ConvTile,
     TapOffset,
-    begin_with_biases,
+    end_with_biases,
     buffers_of,
     extent_of,
     keep_biases,
@@ -202,10 +202,10 @@ def _panels(design: ConvDesign, schedule: ConvolutionSchedule, tile: ConvTile) -
         _load(design, schedule, tile, panel, (start, count))
         with k.pieces("first", (0, tile.columns), design.tiling.tiles.part_columns) as (first, columns):
             with k.sum(panel, LANE):
-                if design.buffers.biases is not None:
-                    with k.when(panel, "==", 0):
-                        begin_with_biases(design, tile, columns)
                 _add_steps(design, schedule, tile, (start, count), (first, columns))
+                if design.buffers.biases is not None:
+                    with k.when(panel + 1, "==", ceil_div(depth, most)):
+                        end_with_biases(design, tile, columns)
             with k.stored():
                 store(design, tile, first)
 
@@ -224,7 +224,7 @@ def _load(
             source = Region(design.weight, channel * depth)
             k.do(Nd2Nz(whole(buffers.weights), source, tile.outputs, depth, depth))
     if buffers.biases is not None:
-        with k.when(panel, "==", 0):
+        with k.when(panel + 1, "==", ceil_div(depth, design.bases.panel_k)):
             keep_biases(design, tile, channel)
     if not schedule.stay:
         source = Region(design.weight, channel * depth + start)

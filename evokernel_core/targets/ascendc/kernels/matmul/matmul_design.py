@@ -161,18 +161,19 @@ class MatmulDesign:
                 source = Region(self.bias.tensor, tile.column)
                 self.k.do(Nd2Nz(whole(self.bias.panel), source, Int(1), tile.columns, tile.columns))
 
-    def begin_with_bias(self, tile: MatmulTile, part: ResultPart) -> None:
-        """A sum begins with the numbers of its columns in every row."""
+    def end_with_bias(self, tile: MatmulTile, part: ResultPart) -> None:
+        """A sum ends with the numbers of its columns in every row: small terms that were added to them would
+        be lost one by one."""
         k, one = self.k, CubeSpan(Int(0), Int(1), Int(1))
         assert self.bias is not None
-        note = "The product of a column of ones with the row of biases, onto which the steps add."
-        with k.section("BeginWithBias", note):
+        note = "The product of a column of ones with the row of biases is added to the steps."
+        with k.section("EndWithBias", note):
             k.do(InitConst(whole(self.a.step), ceil_div(tile.rows, _FRACTAL), 1))
             some = CubeSpan(part.first, part.columns, tile.columns)
             k.do(LoadData(whole(self.b.step), whole(self.bias.panel), one, some, turned=True))
             operands = whole(self.result), whole(self.a.step), whole(self.b.step)
             turned = self.a.side.transposed
-            k.do(Mmad(*operands, tile.rows, part.columns, Int(1), turned, begins=True))
+            k.do(Mmad(*operands, tile.rows, part.columns, Int(1), turned, ends=True))
 
     def _place(self, operand: OperandPanels, tile: MatmulTile, row: Expr, column: Expr) -> Region:
         """Where a row and a column of memory lie in the matrix of a tile."""

@@ -82,7 +82,7 @@ def _sums(design: MatmulDesign, tile: MatmulTile) -> None:
         start = k.let("start", begin + panel * most, U64)
         depth = k.let("depth", _unless_empty(design, start, end, least(end - start, most), 0))
         if design.bias is not None:
-            with k.when(panel, "==", 0):
+            with k.when(panel + 1, "==", panels):
                 design.load_bias(tile)
         if _may_be_empty(design):
             with k.when(depth, ">", 0):
@@ -128,10 +128,10 @@ def _results(design: MatmulDesign, tile: MatmulTile, part: ResultPart) -> None:
 def _whole(design: MatmulDesign, tile: MatmulTile, part: ResultPart) -> None:
     k = design.k
     with k.sum(part.panel, _LANE):
-        if design.bias is not None:
-            with k.when(part.panel, "==", 0):
-                design.begin_with_bias(tile, part)
         design.add_steps(tile, part)
+        if design.bias is not None:
+            with k.when(part.panel + 1, "==", part.panels):
+                design.end_with_bias(tile, part)
         if _may_be_empty(design):
             with k.when(part.depth, "==", 0):
                 design.add_zeros("AddZeros", tile, part)
