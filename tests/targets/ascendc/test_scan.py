@@ -276,6 +276,14 @@ def test_factors_of_products_keep_them_in_range(op: str, args: list[int], count:
     assert torch.isfinite(products).all()
 
 
+@pytest.mark.parametrize("length", [1, 2, 33, 500, 2000])
+def test_factors_of_any_magnitude_may_be_multiplied_in_any_order(length: int) -> None:
+    torch = pytest.importorskip("torch")
+    factors = near_one(torch.full((length,), 2.0**60), length)
+    assert torch.isfinite(factors.double().abs().cumprod(0).float()).all()
+    assert near_one(torch.tensor([torch.inf, torch.nan]), length).isfinite().sum() == 0
+
+
 def test_rounding_of_many_equal_factors_stays_within_the_tolerance() -> None:
     torch = pytest.importorskip("torch")
     factors = near_one(torch.full((70_000,), 0.75), 70_000)

@@ -23,6 +23,8 @@ _PRODUCTS = frozenset({"aten.cumprod.default", "aten.prod.dim_int", "aten.prod.d
 _MOST = 512
 """Each factor rounds the product by 2**-24 at most, and equal factors all in one direction: so many stay
 below half of the tolerance of 1e-4."""
+_MOST_EXPONENT = 100
+"""Of a product of two: what a kernel multiplies first stays in float32, too."""
 
 
 def lengths(graph: Mapping[str, Any], shapes: Shapes) -> dict[str, int]:
@@ -42,9 +44,13 @@ def lengths(graph: Mapping[str, Any], shapes: Shapes) -> dict[str, int]:
 
 
 def near_one(values: torch.Tensor, length: int) -> torch.Tensor:
-    """Factors of which any ``length`` have a product in range: 1 and a share of the value each. Of more than
-    float32 can multiply within a tolerance, most are 1, drawn alike each time."""
-    factors = 1 + values.float() / max(min(length, _MOST), 1)
+    """Factors of which any ``length`` have a product in range, in whatever order: 1 and a share of the value
+    each, up to a limit. Of more than float32 can multiply within a tolerance, most are 1, drawn alike each
+    time."""
+    count = max(min(length, _MOST), 1)
+    limit = 2.0 ** (_MOST_EXPONENT / count)
+    factors = 1 + values.float() / count
+    factors = torch.where(factors.isfinite(), factors.clamp(-limit, limit), factors)
     if length > _MOST:
         generator = torch.Generator().manual_seed(length)
         factors[torch.rand(factors.shape, generator=generator) > _MOST / length] = 1
