@@ -341,6 +341,7 @@ async def test_work_waits_while_nobody_can_judge(
     assert "written by itself" in answer["message"]
     assert database.jobs() == [("generate", "waiting")]
     await eventually(lambda: editor.statuses[-1].mode == "queued")
+    assert not editor.client.messages, "it needs nobody: the status says that it waits"
     away.unlink()
     await eventually(lambda: ".run(" in editor.texts[uri])
     await eventually(lambda: database.jobs()[0] == ("generate", "done"))
