@@ -196,6 +196,6 @@ async def test_the_light_install_serves_the_editor(light: Light, tmp_path: Path)
     await client.initialize_session(asked)
     uri = editor.open(model)
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert re.search(r"estimated", str(hint.label))
+    assert re.search(r"µs est\.", str(hint.label))
     assert [item.title for item in await editor.actions(uri, 5) if item.title.startswith("Generate")]
     await client.shutdown_session()

@@ -24,6 +24,7 @@ COMMANDS = {
     "memory": "Look into, export, import or forget what was learned.",
     "observe": "Run a program once and note what its models are called with.",
     "report": "Summarise what the memory holds as one page.",
+    "status": "Say which accepted kernels of a file can run on this machine.",
     "synth": "Write and verify kernels for a PyTorch file.",
     "twin": "Run AscendC on the CPU: checked and timed by a model.",
     "verifier": "Serve verification to other machines.",

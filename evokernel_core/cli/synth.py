@@ -130,6 +130,8 @@ def command(
     ending = Ending()
     with Session(settings, file.parent) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
+        if not as_json:
+            say(f"{file.name}: capturing its code with torch", err=True)
         try:
             offers = session.offers(file, symbol=symbol)
         except ShapesNeeded as error:
@@ -233,6 +235,8 @@ class _CommandRun:
         rows: dict[str, Row] = {}
         results: list[tuple[Region, Candidate]] = []
         waiting, done = list(offers), 0
+        if not self.quiet:
+            say(f"{sum(map(self._is_tried, waiting))} of {len(waiting)} regions are tried", err=True)
         with _progress(self.quiet) as progress:
             while waiting and not self.ending.asked:
                 offer, total = waiting.pop(0), sum(map(self._is_tried, waiting))
@@ -441,7 +445,7 @@ def _print(file: Path, rows: Iterable[Row]) -> None:
             say(f"line {row.line}: {row.kernel_dir}")
     for row in members:
         if row.left_alone:
-            say(f"line {row.line}: {row.reason}")
+            say(f"{_where(row)}, {row.op_category}: {row.reason}")
     told = (RegionStatus.VERIFIED, RegionStatus.CANDIDATE)
     for lines, row in _grouped(row for row in members if row.status not in told):
         say(f"{lines}: {row.status}: {row.reason}")

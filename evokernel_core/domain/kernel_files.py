@@ -18,7 +18,7 @@ class KernelFiles:
     called beside those of others, as in "Generate NPU kernel"; ``workers``: what runs side by side in a
     launch; ``judge``: the backend that judges on any machine. ``is_present`` says
     whether a driver of the target's devices is installed, without asking it; ``has_timelines`` whether a
-    launch can be shown as one."""
+    launch can be shown as one; ``has_time_model`` whether a model runs whole kernels where no device is."""
 
     target: str
     names: tuple[str, ...]
@@ -31,3 +31,4 @@ class KernelFiles:
     judge: str
     is_present: Callable[[], bool]
     has_timelines: bool = False
+    has_time_model: bool = False

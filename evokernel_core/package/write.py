@@ -137,7 +137,8 @@ def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
 def _placed(parent: Path, name: str, files: Mapping[str, str]) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     _update(parent / "__init__.py", render("kernels.py"))
-    _update(parent / "guards.py", render("guards.py"))
+    for shared in ("guards.py", "report.py"):
+        _update(parent / shared, render(shared))
     staging = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
     try:
         for file, text in files.items():

@@ -159,6 +159,13 @@ class Editor:
         """The labels of the hints that hold some words."""
         return [str(hint.label) for hint in await self.hints(uri) if words in str(hint.label)]
 
+    async def called(self, uri: str) -> list[str]:
+        """The labels with a latency at the calls of accepted kernels."""
+        lines = self.texts[uri].split("\n")
+        hints = await self.hints(uri)
+        calls = [str(hint.label) for hint in hints if ".run(" in lines[hint.position.line]]
+        return [label for label in calls if "µs" in label]
+
     async def hints(self, uri: str) -> list[types.InlayHint]:
         whole = types.Range(types.Position(0, 0), types.Position(100_000, 0))
         params = types.InlayHintParams(types.TextDocumentIdentifier(uri), whole)

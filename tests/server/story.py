@@ -44,7 +44,7 @@ class Story:
         answer = await self.act(words, "Generate NPU kernel")
         assert answer["status"] == "ready", answer
         assert (self.packages(), self.editor.texts[self.uri]) == (before, text)
-        await eventually(lambda: self.editor.labels(self.uri, "⚡ ready: "), PATIENCE_S)
+        await eventually(lambda: self.editor.labels(self.uri, "⚡ ready "), PATIENCE_S)
         answer = await self.act(words, "Accept the ")
         assert answer["status"] == "applied", answer
         name = str(answer["name"])

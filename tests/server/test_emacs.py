@@ -57,7 +57,7 @@ def test_eglot_attaches_and_a_kernel_comes_and_goes(tmp_path: Path) -> None:
     assert "failure" not in seen, seen
     assert seen["attached"]
     assert "Nothing says the shapes of needy's inputs." in " ".join(seen["diagnostics"])
-    assert any(title.startswith("Generate NPU kernel (softmax: 12x, 412") for title in seen["titles"])
+    assert any(title.startswith("Generate NPU kernel (softmax: 12x  35 µs est.") for title in seen["titles"])
     assert ".run(x) if " in seen["edited"]
     assert seen["undone"] == MODEL
     assert seen["asked"], "Emacs asks before an edit that the server sends"

@@ -66,7 +66,7 @@ async def test_a_home_that_cannot_be_made_is_told_once(
 
 
 async def _offered(editor: Any, uri: str) -> bool:
-    return any("→" in str(hint.label) for hint in await editor.hints(uri))
+    return any("µs est." in str(hint.label) for hint in await editor.hints(uri))
 
 
 def test_a_session_opens_its_memory_when_it_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

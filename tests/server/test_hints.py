@@ -18,7 +18,8 @@ from evokernel_server.documents.workspace import Captured, Document, FileProblem
 from evokernel_server.features.highlight import highlights
 from evokernel_server.features.hover import hover_at
 from evokernel_server.features.inlay_hint import Showing, hints, resolved
-from evokernel_server.offers.evidence import bar, installed_evidence, picture, ratio
+from evokernel_server.offers.evidence import bar, installed_evidence, picture
+from evokernel_server.offers.gain_words import kernel_gain_words, ratio, speed_words
 from evokernel_server.offers.overlaps import choice
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.translations import speak
@@ -26,7 +27,7 @@ from lsprotocol import types
 
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import to_data
-from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.domain.verdict import Baseline, Latency, LatencySource
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.vendor.rival import Rival
@@ -83,19 +84,13 @@ MODELLED, MEASURED = Rival("torch_npu.f", 40.0), Rival("torch_npu.f", 40.0, 15.0
 @pytest.mark.parametrize(
     ("given", "label"),
     [
-        (estimate(), "⚡ 2.6x: 62.2 → 23.8 µs estimated"),
-        (estimate(412.0, 35.0), "⚡ 12x: 412 → 35.0 µs estimated"),
-        (estimate(100.0, 70.0), "⚡ 1.43x: 100 → 70.0 µs estimated"),
-        (estimate(90_000.0, 10.0), "⚡ 9,000x: 90,000 → 10.0 µs estimated"),
-        (evolve(estimate(), rival=MODELLED), "⚡ 1.68x: 40.0 → 23.8 µs estimated, over torch_npu.f"),
-        (
-            evolve(estimate(), rival=MEASURED),
-            "⚡ 62.2 µs estimated → 15.0 µs measured, torch_npu.f",
-        ),
-        (
-            evolve(estimate(), rival=Rival("torch_npu.f", 20.0)),
-            "⚡ 3.1x: 62.2 → 20.0 µs estimated, torch_npu.f",
-        ),
+        (estimate(), "⚡ 2.6x  24 µs est."),
+        (estimate(412.0, 35.0), "⚡ 12x  35 µs est."),
+        (estimate(100.0, 70.0), "⚡ 1.4x  70 µs est."),
+        (estimate(90_000.0, 10.0), "⚡ 9,000x  10 µs est."),
+        (evolve(estimate(), rival=MODELLED), "⚡ 1.7x  24 µs est."),
+        (evolve(estimate(), rival=MEASURED), "⚡ 15 µs measured ascend910b1, torch_npu.f"),
+        (evolve(estimate(), rival=Rival("torch_npu.f", 20.0)), "⚡ 3.1x  20 µs est., torch_npu.f"),
         (estimate(100.0, 99.0), None),
     ],
 )
@@ -105,7 +100,7 @@ def test_a_label_says_how_many_times_as_fast(given: Estimate, label: str | None)
 
 BIG = estimate(1_234_567.0, 900_123.0)
 FUSION = "torch_npu.npu_fusion_attention"
-WORDS = {"en": "estimated", "zh-cn": "估算"}
+WORDS = {"en": "est.", "zh-cn": "估算"}
 LABELLED = {
     "a gain": BIG,
     "a gain over an operator": evolve(BIG, rival=Rival(FUSION, 1_300_000.0)),
@@ -136,16 +131,49 @@ def test_a_ready_label_is_not_cut_and_comes_first_on_its_line(locale: str) -> No
     outer = max(made.tracked, key=lambda item: item.extent.end - item.extent.start)
     made.ready = {outer.region.id: evolve(LATENCY, us=123_456.0, baseline_us=234_567.0)}
     (_, first, second) = [str(item.label) for item in hints(made, EVERYTHING)]
-    assert (
-        WORDS[locale] in first[:LONGEST] and "123,456 µs" in first[:LONGEST] and "234,567" in first[:LONGEST]
-    )
+    assert WORDS[locale] in first and "1.9x  123,456 µs" in first
     assert len(first) <= LONGEST, "its place is whole or not there"
     assert re.match(r"⚡ [\d.]+x", second)
 
 
-@pytest.mark.parametrize(("before", "after", "words"), [(9.94, 1, "9.9x"), (9.95, 1, "10x"), (1, 2, "0.50x")])
-def test_ratios_have_the_digits_that_they_deserve(before: float, after: float, words: str) -> None:
-    assert ratio(before, after) == words
+@pytest.mark.parametrize(
+    ("before", "after", "words", "said"),
+    [
+        (9.94, 1, "9.9x", "9.9 times as fast"),
+        (9.96, 1, "10x", "10 times as fast"),
+        (1, 2, "0.50x", "2.0 times as long"),
+        (103, 100, "", "3 % faster"),
+        (100, 103, "", "3 % slower"),
+        (100.1, 100, "", "as fast"),
+        (0, 100, "0.00x", "no ratio"),
+    ],
+)
+def test_gains_have_the_digits_that_they_deserve(before: float, after: float, words: str, said: str) -> None:
+    assert (ratio(before, after), speed_words(before, after)) == (words, said)
+
+
+ON_GPU = evolve(LATENCY, us=18.0, chip="nvidia_h200", baseline_us=34.0)
+MEASURED_EAGER = Baseline(34.0, 34.0, 34.0, "a row")
+
+
+@pytest.mark.parametrize(
+    ("latency", "words"),
+    [
+        (LATENCY, "4.5x  20 µs est."),
+        (ON_GPU, "Triton, not timed (no GPU)"),
+        (evolve(ON_GPU, source=LatencySource.MEASURED), "1.9x est.  18 µs measured H200"),
+        (evolve(ON_GPU, source=LatencySource.MEASURED, baseline=MEASURED_EAGER), "1.9x  18 µs measured H200"),
+        (evolve(LATENCY, us=0.123), "732x  0.12 µs est."),
+        (evolve(LATENCY, us=89.0), "89 µs est."),
+    ],
+)
+def test_a_verified_kernel_says_how_its_latency_is_known(latency: Latency, words: str) -> None:
+    ready, calls = captured(MODEL), document(CALL)
+    ready.ready = {ready.tracked[0].region.id: latency}
+    calls.installed = {"k": evolve(INSTALLED, latency=latency)}
+    assert kernel_gain_words(latency, latency.baseline_us) == words
+    labels = [hints(made, EVERYTHING)[0].label for made in (ready, calls)]
+    assert labels == [f"⚡ ready {words}", f"⚡ {words}"]
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, -math.inf, math.nan])
@@ -214,7 +242,7 @@ def test_a_kernel_that_is_ready_is_reviewed_by_a_click(home: Path) -> None:
     server = serving(home, made, **VSCODE)
     made.ready = {made.tracked[0].region.id: LATENCY}
     done = resolved(server, hints(made, EVERYTHING, LAZY)[0])
-    assert done.label[0].value.startswith("⚡ ready: ")
+    assert done.label[0].value.startswith("⚡ ready ")
     assert done.label[0].command.command == names.REVIEW
     assert "MTE2  " in done.tooltip.value and "← bottleneck" in done.tooltip.value
 
@@ -227,7 +255,7 @@ def test_nested_offers_read_as_a_choice(home: Path) -> None:
     assert choice(made, made.tracked[0]) == ()
     server = serving(home, made, **VSCODE)
     words = hover_at(server, made, types.Position(4, 14)).contents.value
-    assert "1. softmax, line 5: 2.6x, 62.2 → 23.8 µs estimated ← here" in words
+    assert "1. softmax, line 5: 2.6x  24 µs est. ← here" in words
     assert "2. [program, line 5](command:evokernel.generate?" in words
     plain = hover_at(serving(home, made), made, types.Position(4, 14)).contents.value
     assert "2. program, line 5: 2.6x" in plain and "command:" not in plain
@@ -260,12 +288,12 @@ def test_a_calls_hover_shows_pipes_and_files(home: Path) -> None:
     made = document(CALL)
     made.installed = {"k": INSTALLED}
     words = hover_at(serving(home, made), made, types.Position(2, 5)).contents.value
-    assert "- 4.5x as fast" in words
+    assert "- 4.5 times as fast" in words
     assert f"MTE2  {'█' * 18}░░   90 %  ← bottleneck\nV     {'█' * 5}{'░' * 15}   25 %\n```" in words
     assert "[op_kernel.cpp](file:///work/evokernel_kernels/k%20%281%29/op_kernel.cpp)" in words
     assert "[tiling.h](file:///work/evokernel_kernels/k%20%281%29/tiling.h)" in words
     (hint,) = hints(made, EVERYTHING)
-    assert hint.label == "⚡ 4.5x: 20.0 µs estimated (was 90.0)"
+    assert hint.label == "⚡ 4.5x  20 µs est."
 
 
 @pytest.mark.parametrize("us", [4.66, 31.1, 71.6, 823.4, 12_345.6])
@@ -277,7 +305,7 @@ def test_vs_code_shows_the_whole_label(us: float) -> None:
     calls.installed = {"k": evolve(INSTALLED, latency=slow)}
     for made in (ready, with_estimate(estimate(3 * us, us)), calls):
         label = hints(made, EVERYTHING)[0].label
-        assert len(label) <= LONGEST and "estimated" in label
+        assert len(label) <= LONGEST and "est." in label
 
 
 def test_the_vendors_operator_has_neither_pipes_nor_files(home: Path) -> None:

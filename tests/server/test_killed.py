@@ -44,7 +44,7 @@ async def generate_and_kill(editor: Any, path: Path, after_s: float, eventually:
 async def is_in_place(editor: Any, uri: str) -> bool:
     """Accepts the kernel once it is ready; whether its call is in the text."""
     called = "evokernel_kernels" in editor.texts[uri]
-    if not called and await editor.labels(uri, "⚡ ready: "):
+    if not called and await editor.labels(uri, "⚡ ready "):
         place = (await editor.command("evokernel.status"))["pending"][0]
         await editor.command("evokernel.apply", {"uri": uri, "regionId": place["regionId"]})
     return called

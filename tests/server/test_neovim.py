@@ -125,7 +125,7 @@ def test_the_documented_configuration_attaches(
     assert needed == "Nothing says the shapes of needy's inputs."
     known = ("Worth fusing: softmax, 12x, 412", "Worth fusing: program, 12x, 412")
     assert all(item.startswith(known) for item in rest), "the program around them comes a moment later"
-    assert any(title.startswith("Generate NPU kernel (softmax: 12x, 412") for title in seen["titles"])
+    assert any(title.startswith("Generate NPU kernel (softmax: 12x  35 µs est.") for title in seen["titles"])
 
 
 @pytest.mark.usefixtures("scripted")

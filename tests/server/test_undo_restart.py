@@ -56,7 +56,7 @@ def last(database: Any) -> tuple[str, str]:
 
 
 def waits(editor: Any, uri: str) -> Any:
-    return lambda: editor.labels(uri, "⚡ ready: ")
+    return lambda: editor.labels(uri, "⚡ ready ")
 
 
 @scripted
@@ -153,7 +153,7 @@ async def test_a_call_of_another_branch_is_left_alone_and_watched_when_it_is_bac
     path.write_text(called, "utf-8")
     head.write_text("ref: refs/heads/kernels\n")
     editor.set_text(uri, called)
-    await eventually(lambda: editor.labels(uri, "(was 412)"))
+    await eventually(lambda: editor.called(uri))
     await asyncio.sleep(1.0)  # the switch was heard of
     assert not {"reverted", "rejected"} & {kind for kind, _ in database.outcomes()}
     path.write_text(MODEL, "utf-8")

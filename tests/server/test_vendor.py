@@ -21,6 +21,7 @@ import torch
 def norm(x, w):
     return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
 """
+USED = r"⚡ [\d.]+x  [\d.]+ µs est\., torch_npu.npu_rms_norm"
 
 
 @pytest.mark.timeout(300)
@@ -30,7 +31,7 @@ async def test_the_operator_is_used_and_taken_out(sessions: Any, workspace: Path
     editor = await sessions.start(settings=SETTINGS)
     uri = editor.open(path)
     (hint,) = await eventually(lambda: editor.hints(uri))
-    assert re.fullmatch(r"⚡ [\d.]+x: [\d.]+ → [\d.]+ µs estimated, torch_npu.npu_rms_norm", hint.label)
+    assert re.fullmatch(USED, hint.label)
     line = editor.line_of(uri, "torch.rsqrt")
     place = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, 12))
     hover = await editor.client.text_document_hover_async(place)
@@ -50,10 +51,7 @@ async def test_the_operator_is_used_and_taken_out(sessions: Any, workspace: Path
     assert "torch_npu.npu_rms_norm(x, w, epsilon=1e-06)" in (package / "__init__.py").read_text()
 
     labels = await eventually(lambda: editor.hints(uri))
-    assert any(
-        re.fullmatch(r"⚡ [\d.]+ µs estimated \(was [\d.]+\), torch_npu.npu_rms_norm", item.label)
-        for item in labels
-    )
+    assert any(re.fullmatch(USED, item.label) for item in labels)
     line = editor.line_of(uri, f"{name}.run")
     titles = [action.title for action in await editor.actions(uri, line)]
     assert "Revert torch_npu.npu_rms_norm" in titles

@@ -4,7 +4,7 @@
  */
 import { trajectory } from "./chart";
 import type { DashboardJob, DashboardKernel, DashboardOffer, DashboardState, Decision } from "./dashboardState";
-import { digits } from "./kernels";
+import { digits, timesAsFast } from "./kernels";
 import { jobState } from "./jobState";
 import { t } from "./l10n";
 import { html, NONE, type Markup } from "./markup";
@@ -112,8 +112,8 @@ function kernel(item: DashboardKernel): Markup {
 function figures(item: DashboardKernel): Markup {
   const now = item.us ?? 0;
   const before = item.baselineUs;
-  const comparable = item.source === "modelled" && before !== undefined && now > 0;
-  const times = comparable ? ` (${t("{0} times as fast", (before / now).toFixed(MOST_DIGITS))})` : "";
+  const gain = item.source === "modelled" && before !== undefined ? timesAsFast(before, now) : "";
+  const times = gain && ` (${t("{0} times as fast", gain)})`;
   return html`<dl class="facts">
     ${fact(t("Latency"), `${microseconds(now)} ${sourceWords(item.source)}${times}`)}
     ${before === undefined ? NONE : fact(t("Eager"), `${microseconds(before)} ${sourceWords(item.baselineSource)}`)}

@@ -130,7 +130,7 @@ export class DashboardPanel implements vscode.Disposable {
     if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, yes)) !== yes) return;
     const answer = (await this.ask("evokernel.forget", { what })) as { readonly status?: string; readonly message?: string };
     const said = `EvoKernel: ${answer.message ?? ""}`;
-    if (answer.status === "forgotten") void vscode.window.showInformationMessage(said);
+    if (answer.status === "forgotten") void vscode.window.setStatusBarMessage(said, 8_000);
     await this.refresh();
   }
 

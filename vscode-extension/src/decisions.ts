@@ -93,13 +93,7 @@ export class Decisions {
   async neverHere(given?: unknown): Promise<void> {
     const place = await this.placeFor(given, [NEVER]);
     if (place === undefined) return;
-    const answer = await this.execute(NEVER, place);
-    if (!(await this.ended(answer, place))) return;
-    const again = t("Offer Again");
-    const said = t("EvoKernel: no kernel is offered for this code any more.");
-    if ((await vscode.window.showInformationMessage(said, again)) === again) {
-      await this.execute("evokernel.offerAgain", { uri: place.uri });
-    }
+    await this.ended(await this.execute(NEVER, place), place);
   }
 
   async offerAgain(): Promise<void> {
@@ -155,12 +149,11 @@ export class Decisions {
     if (review !== undefined) await goTo(review.uri, lineOfCall(review));
   }
 
-  /** Whether it came to that; the server has said why where it did not. */
-  private async ended(answer: unknown, place: Place): Promise<boolean> {
-    if (!["rejected", "snoozed", "never"].includes(statusOf(answer))) return false;
+  /** Says so where it came to that; the server has said why where it did not. */
+  private async ended(answer: unknown, place: Place): Promise<void> {
+    if (!["rejected", "snoozed", "never"].includes(statusOf(answer))) return;
     tell(answer);
     await this.reviews.close(place);
-    return true;
   }
 }
 

@@ -2,7 +2,7 @@
  * The page beside a review: what the kernel's figures rest on. It holds no script; its links run the commands
  * that the panel allows, and its colours are the editor's.
  */
-import { digits, sourceWord } from "./kernels";
+import { digits, sourceWord, timesAsFast } from "./kernels";
 import { t } from "./l10n";
 import { changedFiles, changesPython, isDecidable, type FileChange, type KernelFacts, type Review } from "./review";
 
@@ -64,9 +64,9 @@ function lead(review: Review): string {
   const before = isDecidable(review) ? (installed ?? now) : now;
   const same = before.source === kernel.source;
   // Two kernels of different sources give no ratio; a measured PyTorch may stand over a modelled kernel.
-  const ratio = (same || (before === now && kernel.source === "modelled")) && before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
+  const times = same || (before === now && kernel.source === "modelled") ? timesAsFast(before.us, kernel.us) : "";
   const was = `${figure(before.us)}${same ? "" : ` ${escape(sourceWord(before.source))}`}`;
-  return `${was} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${ratio}`;
+  return `${was} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${times && `, ${times}×`}`;
 }
 
 function actions(review: Review): string {

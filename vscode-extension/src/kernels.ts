@@ -127,6 +127,12 @@ export function evidence(kernel: Kernel): string[] {
   ].filter((line) => line !== "");
 }
 
+/** How many times as fast; empty for about as fast as before, which is no gain. */
+export function timesAsFast(before: number, now: number): string {
+  const times = before > 0 && now > 0 ? (before / now).toFixed(1) : "1.0";
+  return times === "1.0" ? "" : times;
+}
+
 /** As many digits as a figure in microseconds deserves, in threes as the server writes them. */
 export function digits(us: number): string {
   if (us >= 100) return Math.round(us).toLocaleString("en-US");

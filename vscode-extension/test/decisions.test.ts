@@ -32,8 +32,8 @@ function session(answers: Answers = {}, review: object = REVIEW): Session {
     "evokernel.review": () => ({ status: "shown", message: "", review }),
     "evokernel.apply": () => ({ status: "applied", message: "softmax_1 is in place." }),
     "evokernel.reject": () => ({ status: "rejected", message: "" }),
-    "evokernel.snooze": () => ({ status: "snoozed", message: "" }),
-    "evokernel.never": () => ({ status: "never", message: "" }),
+    "evokernel.snooze": () => ({ status: "snoozed", message: "put off" }),
+    "evokernel.never": () => ({ status: "never", message: "no more" }),
     "evokernel.offerAgain": () => ({ status: "offered", message: "" }),
     "evokernel.dashboard": () => ({ status: "shown", dashboard: { offers: OFFERS } }),
     ...answers,
@@ -173,15 +173,15 @@ test("reject: Escape rejects nothing", async () => {
   assert.deepEqual(it.asked.map(([command]) => command), ["evokernel.review"]);
 });
 
-test("snooze and never end the review; never is taken back with one button", async () => {
+test("snooze and never end the review, which the status bar says", async () => {
   const it = session();
   await it.decisions.review(PLACE);
   await it.decisions.snooze();
   assert.deepEqual(last(it), ["evokernel.snooze", PLACE]);
   assert.deepEqual(desk.tabs, []);
-  desk.choose = () => ["Offer Again"];
   await it.decisions.neverHere(PLACE);
-  assert.deepEqual(it.asked.slice(-2), [["evokernel.never", PLACE], ["evokernel.offerAgain", { uri: REVIEW.uri }]]);
+  assert.deepEqual(last(it), ["evokernel.never", PLACE]);
+  assert.deepEqual([desk.said, desk.toasts], [["EvoKernel: put off", "EvoKernel: no more"], []]);
 });
 
 test("a review of the same place takes the older one's place", async () => {

@@ -55,6 +55,11 @@ test("modelled and measured figures are told apart, and make no ratio", () => {
   assert.equal(latencyRows(review({ kernel: { ...KERNEL, source: "measured" } }))[0]?.[2], "modelled");
 });
 
+test("about as fast as before is no gain", () => {
+  const text = page({ kernel: { ...KERNEL, us: 410 } });
+  assert.ok(text.includes("412 µs → <b>410 µs</b> estimated</p>"));
+});
+
 test("the evidence names what a person decides by", () => {
   const text = page();
   for (const words of [

@@ -39,6 +39,7 @@ KERNEL_FILES = KernelFiles(
     judge="twin",
     is_present=Path("/dev/davinci_manager").exists,
     has_timelines=True,
+    has_time_model=True,
 )
 
 

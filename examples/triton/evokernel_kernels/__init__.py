@@ -45,8 +45,8 @@ class Kernels:
         root, _, below = fullname.partition(".")
         if root != self.name or not below:
             return None
-        if below == "guards":
-            return _spec(fullname, self.folder / "guards.py", SourceOnly)
+        if below in ("guards", "report"):
+            return _spec(fullname, self.folder / f"{below}.py", SourceOnly)
         package, _, module = below.partition(".")
         folder = self.folder / package
         if not folder.is_dir():  # a file may lie where the package was: nobody else may look for it

@@ -3,7 +3,7 @@
 A guard that fails costs nothing but the kernel: the original code runs. With the environment variable
 EVOKERNEL_EMULATE=1 tensors on a CPU are taken as an NPU's or a GPU's, and every kernel computes what its
 reference.py says: a way to test guards and edits on a machine without one. ``calls()`` then counts the kernels
-that ran.
+that ran. With EVOKERNEL_REPORT=1 a program says when it ends which kernels ran, and why others did not.
 """
 
 import ast
@@ -71,7 +71,7 @@ def intact(package):
     if changed:
         warnings.warn(
             f"{folder.name}/{changed[0]} was changed after it was verified; the original code runs: restore "
-            f"the file, make the kernel again, or judge it with `evokernel verify --changed {folder}`.",
+            f"the file, make the kernel again, or verify it with `evokernel verify --changed {folder}`.",
             stacklevel=3,
         )
     return not changed
@@ -154,7 +154,7 @@ def _launched(name, reference, run, errors):
 
 
 def _is_built(library):
-    """Whether a library is the one that CMakeLists.txt built, from the files beside it as they are now."""
+    """Whether a library is the one that CMakeLists.txt built, from the files beside it now."""
     folder = library.parents[1]
     files = (library, *(folder / name for name in ("op_kernel.cpp", "op_torch.cpp", "tiling.h")))
     try:
@@ -493,7 +493,7 @@ def _intercepted(device):
 
 
 def _leaves(mode, device):
-    """Whether a mode leaves the call as it is: a default device that tensors are made on without it, or that of
+    """Whether a mode leaves the call unchanged: a default device that tensors are made on without it, or that of
     the operands."""
     if type(mode) is not DeviceContext:
         return False
@@ -783,7 +783,7 @@ def _at(home, path):
 
 
 def member(kind, name, at):
-    """What a base of a class has under a name, as it stands there."""
+    """What a base of a class has under a name."""
     return vars(kind.__mro__[at])[name]
 
 
@@ -882,3 +882,7 @@ def in_module(home):
 def module(name):
     """A module that the program has imported."""
     return sys.modules[name]
+
+
+if os.environ.get("EVOKERNEL_REPORT") == "1":
+    from evokernel_kernels import report  # noqa: F401 - it counts what is asked here

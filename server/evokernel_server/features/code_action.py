@@ -13,7 +13,8 @@ from evokernel_core.targets import files_of_device
 from evokernel_server.documents.workspace import Document, GeneratedCall, Tracked
 from evokernel_server.features import inputs
 from evokernel_server.features.diagnostic import attach
-from evokernel_server.offers.evidence import estimate_words, latencies, lines_around
+from evokernel_server.offers.evidence import lines_around
+from evokernel_server.offers.gain_words import estimate_words, rival_words
 from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import Offer
 from evokernel_server.offers.why_not import reasons_on
@@ -194,7 +195,7 @@ def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[type
         rival = estimate.rival
         if estimate.rival_leads and rival.name not in seen:
             seen.add(rival.name)
-            what = lines_around(document, tracked) + latencies(estimate, rival)
+            what = lines_around(document, tracked) + rival_words(estimate, rival)
             title = _("Use {name} ({what})", name=rival.name, what=what)
             yield _command(title, names.USE_VENDOR, document, tracked.region.id)
 

@@ -10,8 +10,7 @@ from lsprotocol import types
 
 from evokernel_server.documents.mode import winners
 from evokernel_server.documents.workspace import Document, Tracked
-from evokernel_server.offers.evidence import estimate_words
-from evokernel_server.offers.pending import ready_words
+from evokernel_server.offers.gain_words import estimate_words, ready_words
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.translations import _
 

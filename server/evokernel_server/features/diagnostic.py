@@ -20,7 +20,7 @@ from evokernel_server.documents.line_index import Extent
 from evokernel_server.documents.mode import winners
 from evokernel_server.documents.named_line import LINE, line_of
 from evokernel_server.documents.workspace import NOT_SERVED, Document, Tracked
-from evokernel_server.offers.evidence import estimate_words
+from evokernel_server.offers.gain_words import estimate_words
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, spoken, told
 

@@ -16,22 +16,17 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server.documents.packages import Installed
 from evokernel_server.documents.workspace import Document, Tracked
-from evokernel_server.offers.evidence import (
-    around,
-    beside,
-    better_of,
-    call_words,
-    from_to,
-    gain_words,
-    over_words,
-    ratio,
-    region_words,
+from evokernel_server.offers.evidence import around, better_of, call_words, region_words
+from evokernel_server.offers.gain_words import (
+    estimate_words,
+    estimated_ratio,
+    kernel_gain_words,
+    ready_words,
     rival_words,
 )
-from evokernel_server.offers.pending import microseconds, ready_words, was_words
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.plain import markdown, plain
-from evokernel_server.texts.translations import _, sourced, told
+from evokernel_server.texts.translations import _, told
 from evokernel_server.trust import REASON
 
 if TYPE_CHECKING:
@@ -238,9 +233,7 @@ def _label(document: Document, tracked: Tracked) -> str:
         return _tailed(f"⚡ {rival_words(estimate, estimate.rival)}", estimate.rival.name, where)
     if not estimate.wins:
         return ""
-    gain, figures = _("⚡ {gain}", gain=gain_words(estimate)), from_to(estimate)
-    figured = _("{gain}: {figures}", gain=gain, figures=figures)
-    return _fitting(_tailed(figured, over_words(estimate)), where)
+    return _fitting(f"⚡ {estimate_words(estimate)}", where)
 
 
 def _short_label(document: Document, tracked: Tracked) -> str:
@@ -253,7 +246,7 @@ def _short_label(document: Document, tracked: Tracked) -> str:
         return _label(document, tracked)
     if estimate.rival is not None and estimate.rival_leads:
         return _tailed(f"⚡ {estimate.rival.name}", where)
-    return _tailed(_("⚡ {gain}", gain=gain_words(estimate)), where)
+    return _tailed(f"⚡ {estimated_ratio(estimate)}", where)
 
 
 def _tailed(label: str, *more: str) -> str:
@@ -270,11 +263,5 @@ def _fitting(label: str, where: str) -> str:
 
 
 def _installed_label(installed: Installed) -> str:
-    latency = installed.latency
-    figure = sourced(microseconds(latency.us), latency.source.value)
-    was = was_words(latency).replace(" µs", "")
-    if installed.function:
-        return _tailed(_("⚡ {figure} (was {was})", figure=figure, was=was), installed.function)
-    before, over = better_of(installed)
-    label = _("⚡ {gain}: {figure} (was {was})", gain=ratio(before, latency.us), figure=figure, was=was)
-    return _tailed(label, beside(installed.rival) if installed.rival is not None and over else "")
+    before_us, _over = better_of(installed)
+    return _tailed(f"⚡ {kernel_gain_words(installed.latency, before_us)}", installed.function)

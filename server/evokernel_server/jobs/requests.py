@@ -319,9 +319,10 @@ class Kernels:
         return document.uri if document else file.as_uri()
 
     def _tell(self, answer: Mapping[str, Any]) -> None:
-        """What a request ended in, in words; a client of ours shows a kernel that is ready itself."""
+        """That a kernel is ready, or that there is none; a client of ours shows the former itself. Of all
+        else the hint and the status speak."""
         is_ready = answer["status"] == "ready"
-        if answer["status"] in {"applied", "cancelled"} or (is_ready and self.own_client()):
+        if answer["status"] in {"applied", "cancelled", "queued"} or (is_ready and self.own_client()):
             return
         kind = types.MessageType.Info if is_ready else types.MessageType.Warning
         self.server.window_show_message(types.ShowMessageParams(kind, f"EvoKernel: {answer['message']}"))

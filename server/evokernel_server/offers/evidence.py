@@ -11,6 +11,7 @@ from evokernel_core.targets.sources import workers_of
 from evokernel_core.vendor.rival import Rival
 from evokernel_server.documents.packages import Installed
 from evokernel_server.documents.workspace import Document, Tracked
+from evokernel_server.offers.gain_words import estimate_words, estimated_ratio, rival_words, speed_words
 from evokernel_server.offers.overlaps import choice
 from evokernel_server.offers.pending import baseline_words, microseconds, percent
 from evokernel_server.texts import command_names as names
@@ -34,10 +35,7 @@ def evidence(tracked: Tracked) -> str:
         "- " + _("eager: {us}", us=markdown(baseline_words(estimate.now_us, estimate.baseline))),
         *_rival_line(estimate.rival),
         "- " + _("with fused kernels: {us}", us=_estimated(estimate, estimate.after_us)),
-        "- "
-        + _("gain: {share}", share=percent(estimate.gain))
-        + _over(estimate)
-        + _why_not_offered(estimate),
+        "- " + _gain(estimate) + _over(estimate) + _why_not_offered(estimate),
         "- " + _("roofline limit: {us}", us=_estimated(estimate, estimate.bound_us)),
         "- "
         + _(
@@ -78,7 +76,7 @@ def installed_evidence(installed: Installed) -> str:
             _launch(latency),
             _one_by_one(latency),
             *_rival_line(installed.rival),
-            "- " + _("{times} as fast", times=ratio(before, latency.us)) + over,
+            "- " + speed_words(before, latency.us) + over,
             _bound(latency),
         ]
     )
@@ -146,25 +144,6 @@ def call_words(installed: Installed) -> str:
     return "\n".join([installed_evidence(installed), "", *picture(installed.latency)]).rstrip()
 
 
-def estimate_words(estimate: Estimate) -> str:
-    """The gain in a few words, for titles."""
-    return f"{times_words(estimate)}, {from_to(estimate)}"
-
-
-def latencies(estimate: Estimate, rival: Rival) -> str:
-    """The ops now and the vendor's operator in their place, each figure with its word; how many times as
-    fast that is where the two words are one."""
-    us, word = rival.figures[0]
-    times = f"{ratio(estimate.now_us, us)}, " if word == estimate.source else ""
-    return f"{times}{sourced(microseconds(estimate.now_us), estimate.source)} → {_figures(rival)}"
-
-
-def ratio(before_us: float, after_us: float) -> str:
-    """How many times as fast, with as many digits as that deserves."""
-    times = before_us / after_us
-    return f"{times:,.0f}x" if times >= 9.95 else f"{times:.1f}x" if times >= 1.95 else f"{times:.2f}x"
-
-
 def lines_around(document: Document, tracked: Tracked) -> str:
     """``lines 3-7: `` where smaller regions are offered among them, so that the two are told apart."""
     where = around(document, tracked)
@@ -215,43 +194,16 @@ def _gain_words(tracked: Tracked) -> str:
     if estimate is None:
         return ""
     if estimate.rival is not None and estimate.rival_leads:
-        return f"{markdown(estimate.rival.name)}, {latencies(estimate, estimate.rival)}"
+        return markdown(f"{estimate.rival.name}, {rival_words(estimate, estimate.rival)}")
     return markdown(estimate_words(estimate))
 
 
-def times_words(estimate: Estimate) -> str:
-    return f"{gain_words(estimate)}{_over(estimate)}"
-
-
-def gain_words(estimate: Estimate) -> str:
-    """How many times as fast, over the better of the ops one by one and the vendor's operator."""
-    return ratio(better_us(estimate.now_us, estimate.rival, estimate.source), estimate.after_us)
-
-
-def over_words(estimate: Estimate) -> str:
-    """What the gain is over, where that is not the ops one by one; as an aside behind a figure."""
-    rival = estimate.rival
-    better = better_us(estimate.now_us, rival, estimate.source)
-    return beside(rival) if rival is not None and better < estimate.now_us else ""
-
-
-def beside(rival: Rival) -> str:
-    return _("over {name}", name=rival.name)
-
-
-def rival_words(estimate: Estimate, rival: Rival) -> str:
-    """The vendor's operator in place of the ops, by its weightiest figure; a gain where both compare."""
-    us, word = rival.figures[0]
-    after = sourced(microseconds(us), word)
-    if word != estimate.source:
-        return f"{sourced(microseconds(estimate.now_us), estimate.source)} → {after}"
-    gain, figures = ratio(estimate.now_us, us), f"{bare(estimate.now_us)} → {after}"
-    return _("{gain}: {figures}", gain=gain, figures=figures)
-
-
-def from_to(estimate: Estimate) -> str:
-    before = better_us(estimate.now_us, estimate.rival, estimate.source)
-    return f"{bare(before)} → {sourced(microseconds(estimate.after_us), estimate.source)}"
+def _gain(estimate: Estimate) -> str:
+    """The share that is saved, and how many times as fast that is, as the hint says it."""
+    times, share = estimated_ratio(estimate), percent(estimate.gain)
+    if not times:
+        return _("gain: {share}", share=share)
+    return _("gain: {share} ({times})", share=share, times=times)
 
 
 def better_of(installed: Installed) -> tuple[float, str]:
@@ -299,10 +251,6 @@ def _rival_line(rival: Rival | None) -> Iterator[str]:
 
 def _figures(rival: Rival) -> str:
     return ", ".join(sourced(microseconds(us), word) for us, word in rival.figures)
-
-
-def bare(value: float) -> str:
-    return microseconds(value).removesuffix(" µs")
 
 
 _CELLS = 20

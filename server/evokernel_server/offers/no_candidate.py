@@ -4,7 +4,7 @@ asks why there is no kernel."""
 from __future__ import annotations
 
 from evokernel_server.documents.workspace import Document
-from evokernel_server.offers.evidence import estimate_words
+from evokernel_server.offers.gain_words import estimate_words
 from evokernel_server.offers.overlaps import is_offered
 from evokernel_server.texts.plain import plain
 from evokernel_server.texts.translations import _, many

@@ -99,12 +99,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def ready_words(latency: Latency) -> str:
-    """A kernel that waits for review, in the words of its hint and lens."""
-    figure = sourced(microseconds(latency.us), latency.source.value)
-    return _("ready: {figure} (was {was})", figure=figure, was=was_words(latency).replace(" µs", ""))
-
-
 def was_words(latency: Latency) -> str:
     """The ops one by one, behind a kernel's own figure: with the word where that is another one."""
     was = microseconds(latency.baseline_us)

@@ -76,7 +76,8 @@ class Nevers:
         return {
             "status": "never",
             "message": _(
-                "No kernel is offered any more for this code ({what}) in {where}.",
+                "No kernel is offered any more for this {what} in {where}; *Offer Kernels Again* "
+                "takes that back.",
                 what=region.op_category,
                 where=region.symbol,
             ),

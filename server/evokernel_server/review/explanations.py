@@ -9,6 +9,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_server.offers.evidence import CAUTION_ABOVE
+from evokernel_server.offers.gain_words import speed_words
 from evokernel_server.offers.pending import microseconds, percent
 from evokernel_server.review.contents import ReviewedKernel, Vendor
 from evokernel_server.texts.translations import _, many, marked, source_word, sourced
@@ -84,18 +85,10 @@ def _against_ops(kernel: ReviewedKernel) -> Iterator[str]:
             **told,
         )
         return
-    times = _times(kernel.baseline_us, kernel.us)
+    times = speed_words(kernel.baseline_us, kernel.us)
     yield _("A launch takes {figure} on {chip}, eager {now}: {times}.", times=times, **told)
     if kernel.us > 0 and kernel.baseline_us / kernel.us > CAUTION_ABOVE:
         yield _("A gain above 10x deserves a second look at what is compared.")
-
-
-def _times(before: float, after: float) -> str:
-    if before <= 0 or after <= 0:
-        return _("no ratio")
-    if after < before:
-        return _("{times} times as fast", times=f"{before / after:.1f}")
-    return _("{times} times as long", times=f"{after / before:.1f}")
 
 
 def _against_vendor(kernel: ReviewedKernel, vendor: Vendor | None) -> Iterator[str]:
@@ -118,7 +111,7 @@ def _against_vendor(kernel: ReviewedKernel, vendor: Vendor | None) -> Iterator[s
     else:
         yield _(
             "{name} computes the same as one operator in {figure}: the kernel is {times}.",
-            times=_times(vendor.us, kernel.us),
+            times=speed_words(vendor.us, kernel.us),
             **told,
         )
 
@@ -162,5 +155,5 @@ def _against_installed(old: ReviewedKernel, new: ReviewedKernel) -> str:
             after=after,
             new=new.chip,
         )
-    times = _times(old.us, new.us)
+    times = speed_words(old.us, new.us)
     return _("Accepted: {before}; this one: {after}, {times}.", before=before, after=after, times=times)

@@ -52,6 +52,7 @@ FILES = {
     "__init__.py",
     "call.py",
 }
+SHARED = {"__init__.py", "guards.py", "report.py"}
 ORIGINAL = "return x * torch.rsqrt((x * x).mean(1, keepdim=True) + self.eps) * self.weight * scale"
 MODEL = f"""
 import torch
@@ -133,8 +134,10 @@ def applied(
     return name
 
 
-def run_python(root: Path, code: str, *, emulate: bool = False) -> subprocess.CompletedProcess[str]:
-    more = {"EVOKERNEL_EMULATE": "1"} if emulate else {}
+def run_python(
+    root: Path, code: str, *, emulate: bool = False, **more: str
+) -> subprocess.CompletedProcess[str]:
+    more |= {"EVOKERNEL_EMULATE": "1"} if emulate else {}
     return warm.run(code, root, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", **more})
 
 
@@ -144,7 +147,7 @@ def test_the_package_holds_every_file_and_nothing_is_left_over(
     folder = put(tmp_path, task, source)
     assert {item.name for item in folder.iterdir()} == FILES
     put(tmp_path, task, source)
-    assert {item.name for item in folder.parent.iterdir()} == {"__init__.py", "guards.py", folder.name}
+    assert {item.name for item in folder.parent.iterdir()} == SHARED | {folder.name}
 
 
 def test_a_package_reads_back_as_what_was_written(
@@ -183,7 +186,7 @@ def test_a_package_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: py
     with pytest.raises(UsageError, match="No space left"):
         place_package(tmp_path, "k", {"kernel.json": "new"})
     assert (package / "kernel.json").read_text() == "old"
-    assert {item.name for item in package.parent.iterdir()} == {"__init__.py", "guards.py", "k"}
+    assert {item.name for item in package.parent.iterdir()} == SHARED | {"k"}
 
 
 def test_the_import_root_is_above_all_packages(tmp_path: Path) -> None:
@@ -324,6 +327,52 @@ def test_the_edited_model_runs_differentiates_compiles_and_exports(
     result = run_python(tmp_path, USE.format(name=name, ways=ways), emulate=emulate)
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
     assert "changed since" not in result.stderr
+
+
+REPORTED = """
+import model, torch
+net, x = model.Model(), torch.randn(7, 24)
+{use}
+"""
+EMULATED = "with torch.no_grad(): "
+USES = {
+    "it ran": (f"{EMULATED}net(x)", "1 of 1 kernels ran"),
+    "it ran in a compiled graph": (
+        "net = torch.compile(net, backend='eager', fullgraph=True)\nwith torch.no_grad(): net(x)",
+        "1 of 1 kernels ran",
+    ),
+    "it ran once": (f"net(x); net(x)\n{EMULATED}net(x)", "1 of 1 kernels ran"),
+    "a gradient": ("net(x)", "0 of 1 kernels ran; 1 not: gradient (1)"),
+    "other shapes": (
+        f"{EMULATED}net(torch.randn(7, 4, 24))",
+        "0 of 1 kernels ran; 1 not: shapes or dtypes (1)",
+    ),
+    "other values": (f"net.eps = 1e-5\n{EMULATED}net(x)", "0 of 1 kernels ran; 1 not: values (1)"),
+    "autocast": (
+        "with torch.no_grad(), torch.autocast('cpu'): net(x)",
+        "0 of 1 kernels ran; 1 not: autocast (1)",
+    ),
+    "no call": ("", "0 of 1 kernels ran; 1 not: not called (1)"),
+    "no device": (f"{EMULATED}net(x)", "0 of 1 kernels ran; 1 not: no NPU (1)"),
+    "a changed file": (f"{EMULATED}net(x)", "0 of 1 kernels ran; 1 not: package changed (1)"),
+    "changed code": (f"{EMULATED}net(x)", "0 of 1 kernels ran; 1 not: code changed (1)"),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_program_says_when_it_ends_which_kernels_ran(
+    name: str, tmp_path: Path, task: KernelTask, source: KernelSource
+) -> None:
+    kernel = applied(tmp_path, task, source)
+    use, said = USES[name]
+    if name == "a changed file":
+        (tmp_path / "evokernel_kernels" / kernel / "op_kernel.cpp").write_text("// mine\n")
+    if name == "changed code":
+        path = tmp_path / "model.py"
+        path.write_text(path.read_text().replace("self.weight * scale", "self.weight + scale"))
+    result = run_python(tmp_path, REPORTED.format(use=use), emulate=name != "no device", EVOKERNEL_REPORT="1")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines()[-1] == f"EvoKernel: {said}"
 
 
 CHANGED = """

@@ -72,6 +72,8 @@ export const desk = {
   context: {} as Record<string, unknown>,
   tabs: [] as Tab[],
   said: [] as string[],
+  /** Of what was said, what stood in a message over the code. */
+  toasts: [] as string[],
   /** Chooses among the labels of a list; undefined: the person pressed Escape. */
   choose: (() => undefined) as (labels: string[]) => string[] | undefined,
   type: "" as string | undefined,
@@ -82,7 +84,7 @@ export const desk = {
 };
 
 export function clearDesk(): void {
-  Object.assign(desk, { ran: [], context: {}, tabs: [], said: [], choose: () => undefined, type: "", answers: {} });
+  Object.assign(desk, { ran: [], context: {}, tabs: [], said: [], toasts: [], choose: () => undefined, type: "", answers: {} });
   Object.assign(desk, { opened: [], page: "", settings: {} });
 }
 
@@ -202,6 +204,7 @@ export const window = {
   showInputBox: (): Promise<string | undefined> => Promise.resolve(desk.type),
   showInformationMessage: (said: string, ...buttons: string[]): Promise<string | undefined> => {
     desk.said.push(said);
+    desk.toasts.push(said);
     return Promise.resolve(desk.choose(buttons)?.[0]);
   },
   setStatusBarMessage: (said: string): void => {
