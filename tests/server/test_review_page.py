@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from evokernel_server.documents.private_pages import fit
-from evokernel_server.review.contents import File, Gate, InnerKernel, Review, ReviewedInput, Variant
+from evokernel_server.review.contents import File, Gate, Guard, InnerKernel, Review, ReviewedInput, Variant
 from evokernel_server.review.markdown import MOST_LINES, diff_of, review_page, variants_page
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -38,8 +38,8 @@ def outside(page: str) -> list[str]:
 def with_text(text: str) -> Review:
     """A review in which everything that others write is that text."""
     return review(
-        file=text, name=text, title=text, before=text, after=f"{text}\nmore", guards=(text,), why=(text,),
-        kernel=evolve(
+        file=text, name=text, title=text, before=text, after=f"{text}\nmore", 
+        guards=(Guard(text, text), Guard("", text)), why=(text,), kernel=evolve(
             kernel(), bottleneck=text, verifier=text, chip=text, strategy=(text,),
             gates=(Gate("audit", "passed", text),), inputs=(ReviewedInput(text, "float16", (8,)),),
         ),

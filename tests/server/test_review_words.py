@@ -240,8 +240,8 @@ def test_warnings_say_what_they_mean_and_what_helps(locale: str, told: str) -> N
 def test_the_data_are_those_of_the_contract() -> None:
     data = json.loads(json.dumps(wire(review())))
     assert set(data) == {
-        "uri", "file", "regionId", "name", "title", "line", "version", "before", "after", "guards", "why",
-        "kernel", "installed", "vendor", "files", "parts",
+        "uri", "file", "regionId", "name", "title", "line", "changeLine", "version", "before", "after",
+        "guards", "why", "kernel", "installed", "vendor", "files", "parts",
     }  # fmt: skip
     assert set(data["kernel"]) == {
         "sourceId", "strategy", "us", "source", "chip", "baselineUs", "baseline", "baselineSource", "boundUs",

@@ -66,7 +66,8 @@ async def test_a_review_shows_what_applying_then_writes(
     assert (review["before"], review["file"], review["regionId"]) == (before, "model.py", region_id)
     assert review["line"] == editor.line_of(uri, "torch.softmax")
     assert review["installed"] is None
-    assert review["guards"] == ["x is float16."]
+    assert ".run(" in review["after"].splitlines()[review["changeLine"]]
+    assert review["guards"] == [{"name": "", "condition": "x is float16."}]
     assert review["kernel"]["source"] == "modelled" and review["kernel"]["verifier"] == "scripted"
     assert [file["name"] for file in review["files"]] == ["tiling.h", "op_kernel.cpp"]
     assert all(file["before"] == "" for file in review["files"])
@@ -83,7 +84,7 @@ async def test_a_review_shows_what_applying_then_writes(
 
     review = (await asked(editor, "review", {"uri": uri, "name": review["name"]}))["review"]
     assert review["before"] == review["after"] == editor.texts[uri]
-    assert review["line"] == editor.line_of(uri, ".run(")
+    assert review["line"] == review["changeLine"] == editor.line_of(uri, ".run(")
     assert review["installed"] == review["kernel"]
     assert "This is the accepted kernel." in review["why"]
     titles = [item.title for item in await editor.actions(uri, editor.line_of(uri, ".run("))]

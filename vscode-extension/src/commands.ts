@@ -24,6 +24,7 @@ export function kernelCommands(
     snoozeKernel: (given) => decisions.snooze(given),
     neverHere: (given) => decisions.neverHere(given),
     offerAgainHere: () => decisions.offerAgain(),
+    showChange: () => reviews.showChange(),
     showKernelFiles: () => reviews.showFiles(),
     showKernelFile: (name) => reviews.showFiles(typeof name === "string" ? name : undefined),
     compareVariants: async (given) => {

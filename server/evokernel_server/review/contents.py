@@ -112,6 +112,14 @@ class File:
 
 
 @frozen
+class Guard:
+    """What a guard asks: of ``name``, or where that is empty of the whole call."""
+
+    name: str
+    condition: str
+
+
+@frozen
 class InnerKernel:
     """A region inside the reviewed one that has a verified kernel of its own; ``line`` from 0."""
 
@@ -122,7 +130,9 @@ class InnerKernel:
 
 @frozen
 class Review:
-    """``before`` and ``after`` are the whole text of ``file`` at ``version``; ``line`` is from 0."""
+    """``before`` and ``after`` are the whole text of ``file`` at ``version``. Lines are from 0: ``line`` is
+    that of the call or the region in ``before``, ``change_line`` the first one in ``after`` that the edit of
+    the region changes; both are the same where nothing changes."""
 
     uri: str
     file: str
@@ -130,10 +140,11 @@ class Review:
     name: str
     title: str
     line: int
+    change_line: int
     version: int
     before: str
     after: str
-    guards: tuple[str, ...]
+    guards: tuple[Guard, ...]
     why: tuple[str, ...]
     kernel: ReviewedKernel
     installed: ReviewedKernel | None

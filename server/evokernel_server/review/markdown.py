@@ -38,7 +38,7 @@ def review_page(review: Review) -> str:
         *_section(_("Evidence"), _evidence(review)),
         *_section(_("Why it is faster, and its bottleneck"), _list(review.why)),
         *_section(_("How it works"), _list(review.kernel.strategy)),
-        *_section(_("Guards"), _list(review.guards)),
+        *_section(_("Guards"), _guards(review)),
         *_section(_("The change in your file"), _python(review)),
         *_section(_("The kernel's files"), _files(review)),
         *_section(_("Parts with a kernel of their own"), _list(_parts(review))),
@@ -131,6 +131,15 @@ def _evidence(review: Review) -> Iterator[str]:
     yield _row(seen, _error(kernel))
     for gate in kernel.gates:
         yield _row(f"{gate.name}: {gate.status}", gate.detail)
+
+
+def _guards(review: Review) -> Iterator[str]:
+    named = [guard for guard in review.guards if guard.name]
+    if named:
+        yield from (_row(_("name"), _("condition")), "|---|---|")
+        yield from (_row(guard.name, guard.condition) for guard in named)
+        yield ""
+    yield from _list(guard.condition for guard in review.guards if not guard.name)
 
 
 def _error(kernel: ReviewedKernel) -> str:
