@@ -112,6 +112,10 @@ async def test_a_review_of_a_refined_kernel_says_what_changed(
     assert [item["us"] for item in found] == sorted(item["us"] for item in found)
     assert [item["best"] for item in found] == [True, *[False] * 5]
     assert [item["installed"] for item in found] == [*[False] * 5, True]
+    assert sorted(item["attempt"] for item in found) == [*range(1, 7)]
+    fastest = f"{found[0]['attempt']}"
+    assert found[0]["changes"] == [{"name": "Tile", "before": "1", "after": fastest, "words": "tile raised"}]
+    assert found[-1]["changes"] == []
     editor.answers = ["Reject", "Other"]
     await eventually(lambda: "explained" in dict(database.outcomes()))
     again = (await asked(editor, "variants", {"uri": uri, "name": answer["name"]}))["variants"]

@@ -1,7 +1,5 @@
-/**
- * The page beside a review: what the kernel's figures rest on. It holds no script; its links run the commands
- * that the panel allows, and its colours are the editor's.
- */
+/** The page beside a review: what the kernel's figures rest on. */
+import { commandPage, escape, link } from "./commandPage";
 import { digits, sourceWord } from "./kernels";
 import { t } from "./l10n";
 import { changedFiles, changesPython, changesSomething, isDecidable, type FileChange, type KernelFacts, type Review } from "./review";
@@ -22,25 +20,13 @@ export const LINKED = [
 
 /** `nonce` is a fresh random word; only the style that carries it is used. */
 export function evidencePage(review: Review, nonce: string, language: string): string {
-  return `<!doctype html>
-<html lang="${escape(language)}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'">
-<title>${escape(review.title)}</title>
-<style nonce="${nonce}">${STYLE}</style>
-</head>
-<body>
-<main>
-<header>
+  const body = `<header>
 <h1>${escape(review.name)}</h1>
 <p class="lead">${lead(review)}</p>
 ${actions(review)}
 </header>
-${sections(review).join("\n")}
-</main>
-</body>
-</html>`;
+${sections(review).join("\n")}`;
+  return commandPage(review.title, body, nonce, language);
 }
 
 /** What decides first: figures and when the kernel runs; folded, what stands behind them. */
@@ -80,11 +66,6 @@ ${link("evokernel.rejectKernel", t("Reject…"))}
 ${link("evokernel.snoozeKernel", t("Snooze"))}
 ${link("evokernel.neverHere", t("Never Here"))}
 </nav>`;
-}
-
-function link(command: string, words: string, look = "", argument?: unknown): string {
-  const query = argument === undefined ? "" : `?${encodeURIComponent(JSON.stringify([argument]))}`;
-  return `<a class="button ${look}" href="command:${command}${escape(query)}">${escape(words)}</a>`;
 }
 
 /** Rows of name, latency and where the figure is from, drawn to one scale. */
@@ -208,40 +189,3 @@ function bar(share: number): string {
   const width = (100 * Math.min(1, Math.max(0, share))).toFixed(1);
   return `<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`;
 }
-
-/** Names of files, chips and operators are others' words: none of them becomes markup. */
-export function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
-}
-
-const STYLE = `
-body { padding: 0 20px 24px; font: var(--vscode-font-size)/1.5 var(--vscode-font-family); color: var(--vscode-foreground); }
-main { max-width: 46em; }
-h1 { font-size: 1.35em; margin: 16px 0 0; overflow-wrap: anywhere; }
-h2 { font-size: 1em; margin: 18px 0 4px; }
-p { margin: 4px 0; }
-.lead { font-size: 1.1em; font-variant-numeric: tabular-nums; }
-.quiet { color: var(--vscode-descriptionForeground); }
-ul { margin: 4px 0; padding-left: 1.3em; }
-code { font-family: var(--vscode-editor-font-family); }
-table { border-collapse: collapse; }
-th, td { text-align: left; font-weight: normal; vertical-align: top; padding: 1px 14px 1px 0; overflow-wrap: anywhere; }
-summary { font-weight: bold; margin: 12px 0 4px; cursor: pointer; }
-@media (max-width: 440px) { .bar { display: none; } }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-svg { width: 120px; height: 8px; vertical-align: middle; }
-.track { fill: var(--vscode-editorWidget-background); }
-.fill { fill: var(--vscode-charts-blue); }
-nav { display: flex; flex-wrap: wrap; gap: 6px; margin: 10px 0; }
-a.button { padding: 3px 10px; border-radius: 3px; text-decoration: none; border: 1px solid var(--vscode-button-border, transparent);
-  color: var(--vscode-button-secondaryForeground); background: var(--vscode-button-secondaryBackground); }
-a.button:hover { background: var(--vscode-button-secondaryHoverBackground); }
-a.primary { color: var(--vscode-button-foreground); background: var(--vscode-button-background); }
-a.primary:hover { background: var(--vscode-button-hoverBackground); }
-a.plain { padding: 0; border: 0; background: none; color: var(--vscode-textLink-foreground); }
-a.plain:hover { background: none; text-decoration: underline; }
-a:focus-visible, summary:focus-visible { outline: 1px solid var(--vscode-focusBorder); outline-offset: 2px; }
-.vscode-high-contrast a.button { border: 1px solid var(--vscode-contrastBorder); }
-.vscode-high-contrast .track { fill: none; stroke: var(--vscode-contrastBorder); }
-.vscode-high-contrast .fill { fill: var(--vscode-foreground); }
-`;

@@ -88,7 +88,19 @@ export interface Review {
   readonly parts: readonly Part[];
 }
 
+/** A field of a schedule in which two differ; `words` say how. */
+export interface Change {
+  readonly name: string;
+  readonly before: string;
+  readonly after: string;
+  readonly words: string;
+}
+
 export interface Variant extends KernelFacts {
+  /** Counted over all that was tried for this code; 0 where that is not known. */
+  readonly attempt: number;
+  /** From the accepted kernel, or where none is accepted from the fastest. */
+  readonly changes: readonly Change[];
   readonly installed: boolean;
   readonly rejected: boolean;
   readonly best: boolean;
@@ -136,7 +148,13 @@ export function readVariants(answer: unknown): Variant[] {
   return objects(object(answer)?.["variants"]).flatMap((data) => {
     const kernel = readKernel(data);
     const flags = { installed: data["installed"] === true, rejected: data["rejected"] === true, best: data["best"] === true };
-    return kernel === undefined ? [] : [{ ...kernel, ...flags }];
+    const changes = objects(data["changes"]).map((change) => ({
+      name: text(change["name"]),
+      before: text(change["before"]),
+      after: text(change["after"]),
+      words: text(change["words"]),
+    }));
+    return kernel === undefined ? [] : [{ ...kernel, ...flags, attempt: number(data["attempt"]), changes }];
   });
 }
 

@@ -5,7 +5,7 @@ import { ANY_KERNEL, Decisions } from "../src/decisions";
 import { Reviews } from "../src/reviews";
 import { Texts } from "../src/texts";
 import { Variants } from "../src/variants";
-import { REVIEW, scripted, type Answers, type Scripted } from "./doubles/server";
+import { KERNEL, REVIEW, scripted, type Answers, type Scripted } from "./doubles/server";
 import { clearDesk, desk, Position, Range, scroll, type Uri } from "./doubles/vscode";
 
 const PLACE = { uri: REVIEW.uri, regionId: REVIEW.regionId };
@@ -269,6 +269,21 @@ test("a kernel in a target that nobody chose makes it the workspace's", async ()
   commands.after("evokernel.generateIn", [PLACE], answer);
   await new Promise(setImmediate);
   assert.equal(desk.ran.filter(([name]) => name === "update").length, 1);
+});
+
+test("a variant is compared file by file with the accepted kernel, and no file looks renamed", async () => {
+  const files = [
+    { name: "kernel.py", before: "1", after: "2" },
+    { name: "tiling.h", before: "1", after: "1" },
+  ];
+  const { variants, asked } = session({ "evokernel.compare": () => ({ status: "shown", files }) });
+  variants.show(PLACE, { variants: [{ ...KERNEL, sourceId: "old", us: 50, installed: true }, KERNEL] });
+  assert.match(desk.page, /<table class="ruled">/);
+  await variants.compare({ ...PLACE, sourceId: "fast", other: "old" });
+  assert.deepEqual(asked, [["evokernel.compare", { ...PLACE, sourceId: "old", other: "fast" }]]);
+  const [command, before, after, title] = desk.ran[0] ?? [];
+  assert.deepEqual([command, title], ["vscode.diff", "50.0 µs estimated ↔ 35.2 µs estimated (kernel.py)"]);
+  assert.equal((before as Uri).path, (after as Uri).path);
 });
 
 test("what a server refuses shows nothing", async () => {

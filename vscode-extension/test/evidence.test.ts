@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { escape, evidencePage, latencyRows, LINKED } from "../src/evidence";
+import { escape } from "../src/commandPage";
+import { evidencePage, latencyRows, LINKED } from "../src/evidence";
 import { pageForEditor } from "../src/page";
 import { readReview, type Review } from "../src/review";
 import { KERNEL, REVIEW } from "./doubles/server";

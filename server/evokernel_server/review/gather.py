@@ -44,7 +44,7 @@ from evokernel_server.review.contents import (
 )
 from evokernel_server.review.explanations import what_changed, why_faster
 from evokernel_server.texts.plain import plain
-from evokernel_server.texts.strategies import steps_between, strategy_changes
+from evokernel_server.texts.strategies import changes_between, steps_between, strategy_changes
 from evokernel_server.texts.translations import _, marked, sourced, spoken, told
 
 _TRIES = 5
@@ -110,13 +110,18 @@ class Reviews:
         if not verified.fit:
             raise Refused(_(NONE))
         best = verified.best(spot.wanted)
-        installed = spot.installed.source_id if spot.installed else ""
+        accepted = await self._installed(spot.installed, verified) if spot.installed else None
+        compared = accepted or best or verified.fit[0]
+        tried = await self.kernels.store(lambda memory: memory.attempts(task_id=spot.task.task_id))
+        numbers = {attempt.source_id: number for number, attempt in reversed([*enumerate(tried, 1)])}
         return tuple(
             Variant(
                 _shown(entry, spot),
-                installed=entry.source.source_id == installed,
+                attempt=numbers.get(entry.source.source_id, 0),
+                changes=changes_between(compared.source.strategy, entry.source.strategy),
+                installed=_is_same(entry, accepted),
                 rejected=entry.source.source_id in verified.rejected,
-                best=best is not None and entry.source.source_id == best.source.source_id,
+                best=_is_same(entry, best),
             )
             for entry in verified.fit
         )
@@ -253,6 +258,10 @@ def _shown(stored: Stored, spot: Spot) -> ReviewedKernel:
     if verdict.eager is not None and verdict.eager.source_hash != spot.region.source_hash:
         verdict = evolve(verdict, eager=None)
     return kernel_of(stored.source, verdict, latency_of(stored), spot.task)
+
+
+def _is_same(one: Stored, other: Stored | None) -> bool:
+    return other is not None and one.source.source_id == other.source.source_id
 
 
 def _of_package(installed: Installed) -> Stored | None:

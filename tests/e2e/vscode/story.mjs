@@ -221,13 +221,14 @@ async function notice(desk) {
 async function variants(desk, name) {
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Compare Kernel Variants");
-  const rows = await desk.rows("µs");
+  const { frame } = await desk.pageWith(/Verified kernels of this code/);
+  const rows = frame.locator("tr", { hasText: "µs" });
   const all = (await rows.allTextContents()).map(plain);
   check(all.length >= 2, `Two kernels were verified, and ${all.length} are listed.`);
-  check(all.some((row) => row.includes("installed")), `No variant is marked as installed: ${all.join(" | ")}`);
+  check(all.some((row) => row.includes("accepted")), `No variant is marked as accepted: ${all.join(" | ")}`);
   check(all.every((row) => /µs (estimated|measured)/.test(row)), "A variant has no latency with its source.");
   await desk.shot("12-variants");
-  await rows.nth(1).click();
+  await rows.nth(1).getByText("Compare").click();
   await desk.diffEditor().waitFor();
   await desk.shot("13-variant-diff");
   step(`variants: ${all.length}`);

@@ -135,9 +135,6 @@ class Picker {
     this.selected = items;
     this.selection(items);
   }
-  onDidTriggerItemButton(): void {
-    // Buttons are pressed in the real editor.
-  }
   onDidAccept(run: Run): void {
     this.accept = run;
   }
