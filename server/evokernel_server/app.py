@@ -117,6 +117,7 @@ class EvoKernelServer(LanguageServer):
             enabled=self.trusts,
             programs=lambda: self.options.settings.programs,
             progressed=self.analysis_progressed,
+            planned=self.show_status,
             runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
             root_of=self.trusted_root,
             say=self.journal.say,
@@ -494,7 +495,9 @@ class EvoKernelServer(LanguageServer):
         self.refreshing.hints(lenses=self.server_options.code_lens or self.server_options.ready_lens)
 
     def show_status(self) -> None:
-        self.status.set(*self._state())
+        mode, text, uri = self._state()
+        known = self.documents.active and self.capture.progress(self.documents.active)
+        self.status.set(mode, text, uri, known.words if known and mode is Mode.ANALYSING else "")
 
     def _state(self) -> tuple[Mode, str, str]:
         document = self.documents.active
@@ -503,6 +506,7 @@ class EvoKernelServer(LanguageServer):
         return status_of(
             document, self.jobs.running, tuple(self.jobs.waiting.values()),
             analysing=document is not None and self.capture.is_analysing(document),
+            progress=self.capture.progress(document) if document is not None else None,
             to_review=self._to_review(document) if document is not None else 0,
             trouble=self.store.trouble or self.jobs.failures.get(str(document.path) if document else "", ""),
         )  # fmt: skip

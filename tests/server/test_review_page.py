@@ -10,7 +10,7 @@ from attrs import evolve
 from evokernel_server.documents.private_pages import fit
 from evokernel_server.review.contents import File, Gate, Guard, InnerKernel, Review, ReviewedInput, Variant
 from evokernel_server.review.markdown import MOST_LINES, diff_of, review_page, variants_page
-from evokernel_server.texts.strategies import Change
+from evokernel_server.texts.strategies import ScheduleChange
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -79,7 +79,12 @@ def test_a_list_of_variants_is_as_safe(text: str) -> None:
             text,
             [
                 Variant(
-                    hostile, 1, (Change(text, text, text, text),), installed=True, rejected=False, best=True
+                    hostile,
+                    1,
+                    (ScheduleChange(text, text, text, text),),
+                    installed=True,
+                    rejected=False,
+                    best=True,
                 )
             ],
         )

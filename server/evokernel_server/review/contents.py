@@ -23,7 +23,7 @@ from evokernel_server.offers.pending import baseline_words, microseconds
 from evokernel_server.options import camel
 from evokernel_server.texts.hazards import warnings_in
 from evokernel_server.texts.plain import plain
-from evokernel_server.texts.strategies import Change, strategy_words
+from evokernel_server.texts.strategies import ScheduleChange, strategy_words
 from evokernel_server.texts.translations import _, sourced, told
 
 MOST_SIZES = 3
@@ -87,7 +87,7 @@ class Variant:
 
     kernel: ReviewedKernel
     attempt: int
-    changes: tuple[Change, ...]
+    changes: tuple[ScheduleChange, ...]
     installed: bool
     rejected: bool
     best: bool

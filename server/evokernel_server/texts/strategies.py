@@ -48,7 +48,7 @@ _MOST_CHANGES = 12
 
 
 @frozen
-class Change:
+class ScheduleChange:
     """A field of a schedule in which two differ; ``words`` say how, such as "tile raised"."""
 
     name: str
@@ -83,7 +83,7 @@ def strategy_changes(old: Strategy, new: Strategy) -> tuple[str, ...]:
     return (*result, *([_("And {count} further settings.", count=left)] if left > 0 else []))
 
 
-def changes_between(old: Strategy, new: Strategy) -> tuple[Change, ...]:
+def changes_between(old: Strategy, new: Strategy) -> tuple[ScheduleChange, ...]:
     """The fields of a schedule that differ: the family first, then the archive cell, then settings."""
     return (
         *_family(old, new),
@@ -123,18 +123,18 @@ def _cell(descriptor: Descriptor) -> dict[str, str]:
     return {name: word for name, word in words.items() if word != "unknown"}
 
 
-def _family(old: Strategy, new: Strategy) -> Iterator[Change]:
+def _family(old: Strategy, new: Strategy) -> Iterator[ScheduleChange]:
     if old.family != new.family:
         yield _other(_("family"), _family_word(old.family), _family_word(new.family))
 
 
-def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
+def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[ScheduleChange]:
     for name, word in new.items():
         if name in old and old[name] != word:
             yield _other(_(_AXES[name]), _(old[name]), _(word))
 
 
-def _settings(old: Strategy, new: Strategy) -> Iterator[Change]:
+def _settings(old: Strategy, new: Strategy) -> Iterator[ScheduleChange]:
     """Settings mean the same in strategies of one family and version only."""
     if (old.family, old.version) != (new.family, new.version):
         return
@@ -147,7 +147,7 @@ def _settings(old: Strategy, new: Strategy) -> Iterator[Change]:
             yield _setting_change(_setting(name), before.get(name), after.get(name))
 
 
-def _setting_change(name: str, old: Setting | None, new: Setting | None) -> Change:
+def _setting_change(name: str, old: Setting | None, new: Setting | None) -> ScheduleChange:
     change = _other(name, _value(old), _value(new))
     if isinstance(new, bool):
         return evolve(change, words=_("{what} on", what=name) if new else _("{what} off", what=name))
@@ -158,8 +158,8 @@ def _setting_change(name: str, old: Setting | None, new: Setting | None) -> Chan
     return change
 
 
-def _other(name: str, old: str, new: str) -> Change:
-    return Change(f"{name[:1].upper()}{name[1:]}", old, new, _("other {what}", what=name))
+def _other(name: str, old: str, new: str) -> ScheduleChange:
+    return ScheduleChange(f"{name[:1].upper()}{name[1:]}", old, new, _("other {what}", what=name))
 
 
 def _grouping(strategy: Strategy) -> str:
