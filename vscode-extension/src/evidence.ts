@@ -1,6 +1,6 @@
 /** The page beside a review: what the kernel's figures rest on. */
 import { commandPage, escape, link } from "./commandPage";
-import { digits, sourceWord } from "./kernels";
+import { digits, gain, latencyWords, sourceWord } from "./kernels";
 import { t } from "./l10n";
 import { changedFiles, changesPython, changesSomething, isDecidable, type FileChange, type KernelFacts, type Review } from "./review";
 
@@ -48,13 +48,11 @@ function sections(review: Review): string[] {
 /** `412 µs → 35.2 µs modelled, 11.7×`. */
 function lead(review: Review): string {
   const { kernel, installed } = review;
-  const now = { us: kernel.baselineUs, source: kernel.baselineSource };
-  const before = isDecidable(review) ? (installed ?? now) : now;
-  const same = before.source === kernel.source;
-  // Two kernels of different sources give no ratio; a measured PyTorch may stand over a modelled kernel.
-  const ratio = (same || (before === now && kernel.source === "modelled")) && before.us > 0 && kernel.us > 0 ? `, ${(before.us / kernel.us).toFixed(1)}×` : "";
-  const was = `${figure(before.us)}${same ? "" : ` ${escape(sourceWord(before.source))}`}`;
-  return `${was} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${ratio}`;
+  const eager = { us: kernel.baselineUs, source: kernel.baselineSource };
+  const before = isDecidable(review) ? (installed ?? eager) : eager;
+  const times = gain(before, kernel, before === eager);
+  const was = before.source === kernel.source ? figure(before.us) : latencyWords(before);
+  return `${escape(was)} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${times === "" ? "" : `, ${times}`}`;
 }
 
 function actions(review: Review): string {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import type { Execute } from "./decisions";
-import { digits, sourceWord } from "./kernels";
+import { latencyWords } from "./kernels";
 import { t } from "./l10n";
 import { changedFiles, readFiles, readVariants, type Place, type Variant } from "./review";
 import { showDiffs, type Texts } from "./texts";
@@ -44,7 +44,7 @@ export class Variants implements vscode.Disposable {
 
   private figure(sourceId: string | undefined): string {
     const variant = this.all.find((known) => known.sourceId === sourceId);
-    return variant === undefined ? "" : `${digits(variant.us)} µs ${sourceWord(variant.source)}`;
+    return variant === undefined ? "" : latencyWords(variant);
   }
 
   private newPanel(): vscode.WebviewPanel {

@@ -1,6 +1,6 @@
 /** The table of a region's verified kernels: latency, attempt, and in what its schedule differs. */
 import { commandPage, escape, link } from "./commandPage";
-import { digits, sourceWord } from "./kernels";
+import { latencyWords } from "./kernels";
 import { t } from "./l10n";
 import type { Place, Variant } from "./review";
 
@@ -27,14 +27,14 @@ ${all.map((variant) => row(place, variant, all)).join("\n")}
 }
 
 function row(place: Place, variant: Variant, all: readonly Variant[]): string {
-  const { us, source, attempt, changes, sourceId, installed } = variant;
+  const { attempt, changes, sourceId, installed } = variant;
   const fields = changes.map(({ name, before, after }) => escape(`${name} ${before} → ${after}`));
   const other = comparedWith(variant, all);
   const links = [
     ...(other === undefined ? [] : [link(COMPARE_VARIANT, t("Compare"), "", { ...place, sourceId, other: other.sourceId })]),
     ...(installed ? [] : [link(REVIEW_VARIANT, t("Review"), "", { ...place, sourceId })]),
   ];
-  return `<tr><th scope="row" class="number">${escape(`${digits(us)} µs ${sourceWord(source)}`)}</th>
+  return `<tr><th scope="row" class="number">${escape(latencyWords(variant))}</th>
 <td class="number">${attempt > 0 ? String(attempt) : ""}</td><td>${escape(difference(variant, all))}</td><td>${fields.join("<br>")}</td>
 <td>${escape(states(variant).join(", "))}</td><td class="links">${links.join("")}</td></tr>`;
 }

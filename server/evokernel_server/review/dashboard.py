@@ -255,15 +255,19 @@ def why_stale(name: str, installed: Installed | None, chip: str) -> str:
 
 
 def _offer(offer: Offer) -> Answer:
+    """``was`` is what the kernel replaces: the accepted one, or PyTorch's own."""
+    old, new, task = offer.old, offer.new, offer.region.task
     return {
         "uri": offer.uri,
         "regionId": offer.region.id,
         "name": offer.name,
+        "title": plain(task.name) if task else offer.name,
         "words": offer.words,
-        "oldUs": offer.old.us if offer.old else None,
-        "newUs": offer.new.us,
-        "source": offer.new.source.value,
-        "ready": offer.old is None,
+        "wasUs": old.us if old else new.baseline_us,
+        "wasSource": (old.source if old else new.baseline_word).value,
+        "newUs": new.us,
+        "source": new.source.value,
+        "ready": old is None,
     }
 
 
