@@ -138,6 +138,10 @@ async def test_a_diff_is_shown_for_each_file_that_differs(
     uri, region_id = await opened(editor, eventually, workspace / "model.py")
     await asked(editor, "generate", {"uri": uri, "regionId": region_id})
     await eventually(lambda: editor.statuses[-1].offers == 1)
+    (offer,) = (await asked(editor, "dashboard", {}))["dashboard"]["offers"]
+    assert (offer["title"], offer["ready"]) == ("softmax", False)
+    assert (offer["wasSource"], offer["source"]) == ("modelled", "modelled")
+    assert offer["wasUs"] == 55.0 > offer["newUs"], "what it replaces is the accepted kernel"
     await asked(editor, "showDiff", {"uri": uri, "regionId": region_id})
     await eventually(lambda: any(method == "evokernel/showDiff" for method, _ in editor.custom))
     shown = [params for method, params in editor.custom if method == "evokernel/showDiff"]

@@ -47,7 +47,7 @@ export interface DashboardOffer {
   readonly uri: string;
   readonly regionId: string;
   readonly name: string;
-  /** What is computed: the name without the hash of its package. */
+  /** What is computed: "rms_norm", "Block.forward". */
   readonly title: string;
   readonly words: string;
   /** What it replaces: the accepted kernel, or eager PyTorch where it is ready. */

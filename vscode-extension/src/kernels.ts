@@ -14,7 +14,7 @@ export interface Figure {
 
 export interface Kernel {
   readonly name: string;
-  /** What is computed: the name of its task, which is that of the package without a hash. */
+  /** What is computed, else the package's name. */
   readonly title: string;
   readonly latency: Latency | undefined;
   readonly verifier: string;
@@ -62,7 +62,7 @@ export function readManifest(name: string, text: string): Kernel | undefined {
   const gates = Array.isArray(verdict["gates"]) ? verdict["gates"] : [];
   return {
     name,
-    title: titleOf(manifest?.["task"]) ?? name,
+    title: titleOf(manifest?.["title"]) ?? name,
     latency: readLatency(verdict["latency"]),
     verifier: words(verdict["verifier"]),
     gates: gates.map((gate) => ({ name: words(record(gate)?.["gate"]), status: words(record(gate)?.["status"]) })),
@@ -70,10 +70,10 @@ export function readManifest(name: string, text: string): Kernel | undefined {
   };
 }
 
-/** Undefined for what could not be the name of a package either: whoever wrote the manifest may be a stranger. */
-function titleOf(task: unknown): string | undefined {
-  const title = words(record(task)?.["name"]);
-  return isPackageName(title) ? title : undefined;
+/** Undefined for what is no name with dots: whoever wrote the manifest may be a stranger. */
+function titleOf(given: unknown): string | undefined {
+  const title = words(given);
+  return title.split(".").every(isPackageName) ? title : undefined;
 }
 
 /** Names that stay within the package's folder: whoever wrote the manifest may be a stranger. */

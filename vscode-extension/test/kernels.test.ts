@@ -32,14 +32,16 @@ for (const text of ["", "{", "[]", "null", "{}", '{"verdict": []}']) {
   });
 }
 
-for (const [task, title] of [
-  [{ name: "block_rms_norm" }, "block_rms_norm"],
-  [{ name: "[x](command:evil)" }, "x_1f"],
-  [{ name: 3 }, "x_1f"],
+for (const [title, shown] of [
+  ["rms_norm", "rms_norm"],
+  ["Block.forward", "Block.forward"],
+  ["[x](command:evil)", "x_1f"],
+  ["a..b", "x_1f"],
+  [3, "x_1f"],
   [undefined, "x_1f"],
 ] as const) {
-  test(`what the kernel of ${JSON.stringify(task)} computes`, () => {
-    assert.equal(readManifest("x_1f", JSON.stringify({ task, verdict: {} }))?.title, title);
+  test(`a kernel that computes ${JSON.stringify(title)} is called ${shown}`, () => {
+    assert.equal(readManifest("x_1f", JSON.stringify({ title, verdict: {} }))?.title, shown);
   });
 }
 

@@ -16,6 +16,7 @@ from attrs import define, frozen
 
 from evokernel_core import __version__
 from evokernel_core.domain.job import Job, JobKind
+from evokernel_core.domain.title import title_of
 from evokernel_core.foreign import read_foreign
 from evokernel_core.memory.activity import decisions, lessons, progress, trajectory
 from evokernel_core.memory.jobs import ENDED
@@ -261,7 +262,7 @@ def _offer(offer: Offer) -> Answer:
         "uri": offer.uri,
         "regionId": offer.region.id,
         "name": offer.name,
-        "title": plain(task.name) if task else offer.name,
+        "title": plain(title_of(task, offer.region.symbol)) if task else offer.name,
         "words": offer.words,
         "wasUs": old.us if old else new.baseline_us,
         "wasSource": (old.source if old else new.baseline_word).value,
