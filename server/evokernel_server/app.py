@@ -29,7 +29,7 @@ from evokernel_core.targets import AUTO, present_targets
 from evokernel_server import features
 from evokernel_server.documents.calls import Calls
 from evokernel_server.documents.capture import Capture
-from evokernel_server.documents.mode import mode_of, status_of
+from evokernel_server.documents.mode import mode_of, status_of, step_of
 from evokernel_server.documents.outside_changes import Watcher
 from evokernel_server.documents.packages import FOLDER, heal
 from evokernel_server.documents.private_pages import Pages
@@ -496,8 +496,11 @@ class EvoKernelServer(LanguageServer):
 
     def show_status(self) -> None:
         mode, text, uri = self._state()
-        known = self.documents.active and self.capture.progress(self.documents.active)
-        self.status.set(mode, text, uri, known.words if known and mode is Mode.ANALYSING else "")
+        document = self.documents.active
+        step = ""
+        if mode is Mode.ANALYSING and document is not None:
+            step = step_of(document, self.capture.progress(document))
+        self.status.set(mode, text, uri, step)
 
     def _state(self) -> tuple[Mode, str, str]:
         document = self.documents.active

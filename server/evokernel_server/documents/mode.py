@@ -88,6 +88,13 @@ def state_of(document: Document, *, analysing: bool, progress: Progress | None =
     return _found(document)
 
 
+def step_of(document: Document, progress: Progress | None) -> str:
+    """What an analysis is doing, and how far it is where that is known."""
+    if progress is not None:
+        return progress.words
+    return _("tracing programs") if document.tracked else _("running the file")
+
+
 def mode_of(problem: FileProblem) -> Mode:
     """Needs inputs, failed by the file, or an error of ours or of the environment."""
     if problem.reason == "needs_shapes":

@@ -30,8 +30,8 @@ class Mode(StrEnum):
 class StatusParams:
     """What ``evokernel/status`` carries. ``offers`` counts faster kernels that wait for a decision;
     ``uri`` is the document that mode and text are about, empty where they are about the server. ``chip`` is
-    the device that kernels are written for, ``kind`` what they are called. ``progress`` is how far an
-    analysis is, in some words."""
+    the device that kernels are written for, ``kind`` what they are called. ``progress`` is what an
+    analysis does and how far it is, in some words."""
 
     mode: str
     text: str
