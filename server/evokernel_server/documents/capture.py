@@ -48,10 +48,10 @@ class Capture:
     enabled: Callable[[Document], bool]
     programs: Callable[[], bool]
     progressed: Callable[[Document], None]
-    planned: Callable[[], None]
     root_of: Callable[[Document], str]
     runs_in: Callable[[str], None]
     say: Callable[[str], None] = lambda _: None
+    planned: Callable[[], None] = lambda: None
     _cache: OrderedDict[str, tuple[Captured, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
