@@ -23,6 +23,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.title import title_of
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.import_root import import_root
 from evokernel_core.package import call_site
@@ -233,6 +234,7 @@ def _manifest(
     return {
         "format": SEVERAL_FORMAT if others else FORMAT,
         "name": name,
+        "title": title_of(task, place.symbol),
         "task_id": task.task_id,
         **{key: own.pop(key) for key in ("source_id", "target", "sources", "chip")},
         "call": {**to_data(place), "guards": [guard.condition for guard in place.site.guards]},

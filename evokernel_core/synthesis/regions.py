@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 
@@ -23,12 +23,21 @@ _WORTH_A_CONSTANT = 1.01
 """How many times as long a kernel may take with a setting as an operand as with it as a constant."""
 
 
+Progress = Callable[[int, int], None]
+
+
+def unheard(done: int, total: int) -> None:
+    """Nobody waits."""
+
+
 @frozen
 class RegionFinder:
-    """Finds the regions of a file by ``agent`` and plans a kernel for each."""
+    """Finds the regions of a file by ``agent`` and plans a kernel for each. ``progress`` hears how many are
+    planned, and of how many."""
 
     agent: SharedAgent
     author: KernelAuthor
+    progress: Progress = unheard
 
     def single(
         self,
@@ -40,7 +49,7 @@ class RegionFinder:
         """The regions of a file that one fused kernel each can compute; those that no family covers are
         unsupported, with the reason."""
         captured = self.agent.capture(path, text, self.author.single_ops(), symbol, group=group)
-        return tuple(map(self._planned, captured))
+        return tuple(self._all_planned(captured))
 
     def programs(
         self, path: Path, text: str | None = None, symbol: str | None = None, group: int = 0
@@ -50,7 +59,7 @@ class RegionFinder:
         take its place, and it says why."""
         agent, ops = self.agent, self.author.covered_ops()
         captured = agent.capture(path, text, ops, symbol, whole=True, group=group)
-        planned = [self._planned(region) for region in captured]
+        planned = self._all_planned(captured)
         refused = [
             after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
         ]
@@ -73,6 +82,13 @@ class RegionFinder:
         reasons = [*refused, *(region for region in captured if region.status is RegionStatus.UNSUPPORTED)]
         result += [region for region in reasons if all(region.span != other.span for other in result)]
         return tuple(sorted(result, key=_position))
+
+    def _all_planned(self, captured: Sequence[Region]) -> list[Region]:
+        planned = []
+        for done, region in enumerate(captured):
+            self.progress(done, len(captured))
+            planned.append(self._planned(region))
+        return planned
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:

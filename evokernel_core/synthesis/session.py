@@ -48,7 +48,7 @@ from evokernel_core.synthesis.offers import Estimate, Offer, side_by_side
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
-from evokernel_core.synthesis.regions import RegionFinder, task_of
+from evokernel_core.synthesis.regions import Progress, RegionFinder, task_of, unheard
 from evokernel_core.synthesis.search import Search
 from evokernel_core.targets import author_for, load_toolchain
 from evokernel_core.twin.build import CandidateError
@@ -132,17 +132,15 @@ class Session:
         *,
         programs: bool = False,
         group: int = 0,
+        progress: Progress = unheard,
     ) -> tuple[Region, ...]:
         """The regions of a file; those that no family covers are unsupported, with the reason.
 
         A region is what one fused kernel computes, with ``programs`` what several in a row can compute.
         """
         self.comparisons.seen(path, text)
-        finder = self._finder(self.agent)
+        finder = RegionFinder(self.agent, self.author, progress)
         return (finder.programs if programs else finder.single)(path, text, symbol, group)
-
-    def _finder(self, agent: SharedAgent) -> RegionFinder:
-        return RegionFinder(agent, self.author)
 
     def interpreter(self, path: Path) -> Sentence:
         """The Python that runs a file's code and how it was found, in words."""
@@ -157,15 +155,17 @@ class Session:
         *,
         programs: bool | None = None,
         apart: bool = False,
+        progress: Progress = unheard,
     ) -> tuple[Offer, ...]:
         """All that can be had for a file's code, and why there is no more: the one list that command line,
         editor and coding agents show.
 
         These are single kernels and with ``programs``, as in the settings unless given, the programs around
         them; those take a trace of whole functions, which may be long for a large network. ``apart``: by an
-        agent of its own, so that others use this session's meanwhile. Raises CaptureError.
+        agent of its own, so that others use this session's meanwhile. ``progress`` hears how far the
+        single kernels are. Raises CaptureError.
         """
-        single = self._offers(self.regions(path, text, symbol))
+        single = self._offers(self.regions(path, text, symbol, progress=progress))
         settings = self.settings
         if not (settings.programs if programs is None else programs):
             return single
@@ -186,7 +186,7 @@ class Session:
         said."""
         try:
             with contained(Sentence("tracing whole functions of {name}", name=path.name)):
-                programs = self._offers(self._finder(agent).programs(path, text, symbol))
+                programs = self._offers(RegionFinder(agent, self.author).programs(path, text, symbol))
         except ShapesNeeded:
             raise
         except EvoKernelError as error:

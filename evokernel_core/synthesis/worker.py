@@ -151,9 +151,13 @@ class Worker:
             params.get("symbol"),
             programs=bool(params.get("programs")),
             apart=bool(params.get("apart")),
+            progress=partial(self._progress, id),
         )
         data = [to_data(offer) for offer in offers]
         return {"regions": data, "interpreter": Sentence(session.interpreter(path)).data()}
+
+    def _progress(self, id: int, done: int, total: int) -> None:
+        self._send({"id": id, "event": {"kind": "regions", "done": done, "total": total}})
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

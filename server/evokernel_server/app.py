@@ -29,7 +29,7 @@ from evokernel_core.targets import AUTO, present_targets
 from evokernel_server import features
 from evokernel_server.documents.calls import Calls
 from evokernel_server.documents.capture import Capture
-from evokernel_server.documents.mode import mode_of, status_of
+from evokernel_server.documents.mode import mode_of, status_of, step_of
 from evokernel_server.documents.outside_changes import Watcher
 from evokernel_server.documents.packages import FOLDER, heal
 from evokernel_server.documents.private_pages import Pages
@@ -117,6 +117,7 @@ class EvoKernelServer(LanguageServer):
             enabled=self.trusts,
             programs=lambda: self.options.settings.programs,
             progressed=self.analysis_progressed,
+            planned=self.show_status,
             runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
             root_of=self.trusted_root,
             say=self.journal.say,
@@ -494,7 +495,12 @@ class EvoKernelServer(LanguageServer):
         self.refreshing.hints(lenses=self.server_options.code_lens or self.server_options.ready_lens)
 
     def show_status(self) -> None:
-        self.status.set(*self._state())
+        mode, text, uri = self._state()
+        document = self.documents.active
+        step = ""
+        if mode is Mode.ANALYSING and document is not None:
+            step = step_of(document, self.capture.progress(document))
+        self.status.set(mode, text, uri, step)
 
     def _state(self) -> tuple[Mode, str, str]:
         document = self.documents.active
@@ -503,6 +509,7 @@ class EvoKernelServer(LanguageServer):
         return status_of(
             document, self.jobs.running, tuple(self.jobs.waiting.values()),
             analysing=document is not None and self.capture.is_analysing(document),
+            progress=self.capture.progress(document) if document is not None else None,
             to_review=self._to_review(document) if document is not None else 0,
             trouble=self.store.trouble or self.jobs.failures.get(str(document.path) if document else "", ""),
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from evokernel_server.review.contents import File, Review, ReviewedKernel, Vendor, kernel_of
+from evokernel_server.review.contents import File, Guard, Review, ReviewedKernel, Vendor, kernel_of
 
 from evokernel_core.domain.descriptor import Algorithm, Dataflow, Descriptor
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -52,9 +52,9 @@ def kernel(latency: Latency = LATENCY, source: KernelSource = SOURCE) -> Reviewe
 def review(**changes: object) -> Review:
     made = Review(
         uri="file:///model.py", file="model.py", region_id="r1", name="exps_1f", title="exps in f (model.py)",
-        line=3, version=2, before="import torch\ny = f(x)\n", after="import torch\ny = g(x)\n",
-        guards=("self.x is float16 of s0 x 2048.",), why=("2 operations are one kernel.",), kernel=kernel(),
-        installed=None, vendor=Vendor("torch_npu.npu_x", 12.0, "measured"),
+        line=3, change_line=4, version=2, before="import torch\ny = f(x)\n", after="import torch\ny = g(x)\n",
+        guards=(Guard("self.x", "is float16 of s0 x 2048."),), why=("2 operations are one kernel.",),
+        kernel=kernel(), installed=None, vendor=Vendor("torch_npu.npu_x", 12.0, "measured"),
         files=(File("tiling.h", "", "// tiling"), File("op_kernel.cpp", "", "// kernel")), parts=(),
     )  # fmt: skip
     return evolve(made, **changes)

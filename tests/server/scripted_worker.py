@@ -319,6 +319,10 @@ def answer(message: dict[str, object]) -> None:
         match message["method"]:
             case "synthesise":
                 result = synthesise(number, params)
+            case "regions":
+                result = regions(params)
+                if len(found := SOFTMAX.findall(params["text"])) > 0:
+                    send({"id": number, "event": {"kind": "regions", "done": 0, "total": len(found)}})
             case method:
                 result = METHODS[str(method)](params)
     except Failure as failure:
@@ -332,7 +336,6 @@ def answer(message: dict[str, object]) -> None:
 
 METHODS = {
     "configure": configure,
-    "regions": regions,
     "package": package,
     "plan": plan,
     "timeline": timeline,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from evokernel_server.documents.private_pages import fit
-from evokernel_server.review.contents import File, Gate, InnerKernel, Review, ReviewedInput, Variant
+from evokernel_server.review.contents import File, Gate, Guard, InnerKernel, Review, ReviewedInput, Variant
 from evokernel_server.review.markdown import MOST_LINES, diff_of, review_page, variants_page
+from evokernel_server.texts.strategies import ScheduleChange
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -38,8 +39,8 @@ def outside(page: str) -> list[str]:
 def with_text(text: str) -> Review:
     """A review in which everything that others write is that text."""
     return review(
-        file=text, name=text, title=text, before=text, after=f"{text}\nmore", guards=(text,), why=(text,),
-        kernel=evolve(
+        file=text, name=text, title=text, before=text, after=f"{text}\nmore",
+        guards=(Guard(text, text), Guard("", text)), why=(text,), kernel=evolve(
             kernel(), bottleneck=text, verifier=text, chip=text, strategy=(text,),
             gates=(Gate("audit", "passed", text),), inputs=(ReviewedInput(text, "float16", (8,)),),
         ),
@@ -73,8 +74,22 @@ def test_what_others_wrote_begins_no_markup(text: str) -> None:
 @given(HOSTILE)
 def test_a_list_of_variants_is_as_safe(text: str) -> None:
     hostile = evolve(kernel(), bottleneck=text, verifier=text, chip=text, strategy=(text,))
-    lines = outside(variants_page(text, [Variant(hostile, installed=True, rejected=False, best=True)]))
-    assert sum(bool(HEADING.match(line)) for line in lines) == 2
+    lines = outside(
+        variants_page(
+            text,
+            [
+                Variant(
+                    hostile,
+                    1,
+                    (ScheduleChange(text, text, text, text),),
+                    installed=True,
+                    rejected=False,
+                    best=True,
+                )
+            ],
+        )
+    )
+    assert sum(bool(HEADING.match(line)) for line in lines) == 1
     rows = [line for line in lines if line.startswith("|")]
     assert all(re.sub(r"\\.", "", line).count("|") == 7 for line in rows)
 

@@ -36,9 +36,10 @@ async def test_a_review_of_an_examples_kernel(sessions: Any, workspace: Path, da
     review = (await asked(editor, "review", place))["review"]
     kernel = review["kernel"]
     assert review["line"] == editor.line_of(uri, CODE)
-    assert (
-        "scores is float32 of s0 x s1 x s2 x s3 (4 x 8 x 256 x 256 when it was captured)." in review["guards"]
-    )
+    assert {
+        "name": "scores",
+        "condition": "is float32 of s0 x s1 x s2 x s3 (4 x 8 x 256 x 256 when it was captured).",
+    } in review["guards"]
     assert [gate["status"] for gate in kernel["gates"]] == ["passed"] * 4
     assert "s0=4, s1=8, s2=256, s3=256" in kernel["gates"][2]["detail"]
     assert 0 < kernel["error"]["abs"] < 1e-4 and 0 < kernel["error"]["rel"] < 1e-4

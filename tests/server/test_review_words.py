@@ -10,7 +10,13 @@ from attrs import evolve
 from evokernel_server.review.contents import Vendor, kernel_of, wire
 from evokernel_server.review.explanations import what_changed, why_faster
 from evokernel_server.texts.hazards import with_help
-from evokernel_server.texts.strategies import move_words, steps_between, strategy_changes, strategy_words
+from evokernel_server.texts.strategies import (
+    changes_between,
+    move_words,
+    steps_between,
+    strategy_changes,
+    strategy_words,
+)
 from evokernel_server.texts.translations import speak
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,12 +150,31 @@ def test_kernels_of_a_program_are_numbered_from_one() -> None:
     new = program(((0,), (1,)), {"tile": 2}, {"rows": 4})
     assert strategy_changes(old, new) == ("Kernel 1, tile: 2 instead of 1.",)
     cut = program(((0, 1),), {"tile": 2})
-    assert strategy_changes(old, cut) == ("Operations are grouped into kernels in another way.",)
+    assert strategy_changes(old, cut) == ("Grouping of operations: 0 1 instead of 0 | 1.",)
 
 
 def test_many_changes_end_with_their_number() -> None:
     new = evolve(STRATEGY, settings={f"s{n:02}": n for n in range(20)})
     assert strategy_changes(STRATEGY, new)[-1] == "And 11 further settings."
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        (with_setting("tile", 8192), "tile raised"),
+        (with_setting("tile", 64), "tile lowered"),
+        (with_setting("online", value=True), "online sums in one pass on"),
+        (with_setting("panel_kb", 80), "other panel kb"),
+        (evolve(STRATEGY, family="rowwise"), "other family"),
+    ],
+)
+def test_what_differs_is_said_in_two_words_and_in_the_fields_of_the_schedule(
+    new: Strategy, words: str
+) -> None:
+    (change,) = changes_between(STRATEGY, new)
+    assert change.words == words
+    assert changes_between(new, STRATEGY)[0].before == change.after
+    assert changes_between(new, new) == ()
 
 
 @given(st.text(), st.text(), st.lists(st.text()))
@@ -240,8 +265,8 @@ def test_warnings_say_what_they_mean_and_what_helps(locale: str, told: str) -> N
 def test_the_data_are_those_of_the_contract() -> None:
     data = json.loads(json.dumps(wire(review())))
     assert set(data) == {
-        "uri", "file", "regionId", "name", "title", "line", "version", "before", "after", "guards", "why",
-        "kernel", "installed", "vendor", "files", "parts",
+        "uri", "file", "regionId", "name", "title", "line", "changeLine", "version", "before", "after",
+        "guards", "why", "kernel", "installed", "vendor", "files", "parts",
     }  # fmt: skip
     assert set(data["kernel"]) == {
         "sourceId", "strategy", "us", "source", "chip", "baselineUs", "baseline", "baselineSource", "boundUs",

@@ -66,7 +66,8 @@ async def test_a_review_shows_what_applying_then_writes(
     assert (review["before"], review["file"], review["regionId"]) == (before, "model.py", region_id)
     assert review["line"] == editor.line_of(uri, "torch.softmax")
     assert review["installed"] is None
-    assert review["guards"] == ["x is float16."]
+    assert ".run(" in review["after"].splitlines()[review["changeLine"]]
+    assert review["guards"] == [{"name": "", "condition": "x is float16."}]
     assert review["kernel"]["source"] == "modelled" and review["kernel"]["verifier"] == "scripted"
     assert [file["name"] for file in review["files"]] == ["tiling.h", "op_kernel.cpp"]
     assert all(file["before"] == "" for file in review["files"])
@@ -83,7 +84,7 @@ async def test_a_review_shows_what_applying_then_writes(
 
     review = (await asked(editor, "review", {"uri": uri, "name": review["name"]}))["review"]
     assert review["before"] == review["after"] == editor.texts[uri]
-    assert review["line"] == editor.line_of(uri, ".run(")
+    assert review["line"] == review["changeLine"] == editor.line_of(uri, ".run(")
     assert review["installed"] == review["kernel"]
     assert "This is the accepted kernel." in review["why"]
     titles = [item.title for item in await editor.actions(uri, editor.line_of(uri, ".run("))]
@@ -111,6 +112,10 @@ async def test_a_review_of_a_refined_kernel_says_what_changed(
     assert [item["us"] for item in found] == sorted(item["us"] for item in found)
     assert [item["best"] for item in found] == [True, *[False] * 5]
     assert [item["installed"] for item in found] == [*[False] * 5, True]
+    assert sorted(item["attempt"] for item in found) == [*range(1, 7)]
+    fastest = f"{found[0]['attempt']}"
+    assert found[0]["changes"] == [{"name": "Tile", "before": "1", "after": fastest, "words": "tile raised"}]
+    assert found[-1]["changes"] == []
     editor.answers = ["Reject", "Other"]
     await eventually(lambda: "explained" in dict(database.outcomes()))
     again = (await asked(editor, "variants", {"uri": uri, "name": answer["name"]}))["variants"]
@@ -133,6 +138,10 @@ async def test_a_diff_is_shown_for_each_file_that_differs(
     uri, region_id = await opened(editor, eventually, workspace / "model.py")
     await asked(editor, "generate", {"uri": uri, "regionId": region_id})
     await eventually(lambda: editor.statuses[-1].offers == 1)
+    (offer,) = (await asked(editor, "dashboard", {}))["dashboard"]["offers"]
+    assert (offer["title"], offer["ready"]) == ("softmax", False)
+    assert (offer["wasSource"], offer["source"]) == ("modelled", "modelled")
+    assert offer["wasUs"] == 55.0 > offer["newUs"], "what it replaces is the accepted kernel"
     await asked(editor, "showDiff", {"uri": uri, "regionId": region_id})
     await eventually(lambda: any(method == "evokernel/showDiff" for method, _ in editor.custom))
     shown = [params for method, params in editor.custom if method == "evokernel/showDiff"]

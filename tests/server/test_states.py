@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from evokernel_server.documents.line_index import Text
-from evokernel_server.documents.mode import mode_of, status_of
+from evokernel_server.documents.mode import Progress, mode_of, status_of
 from evokernel_server.documents.status_line import Mode
 from evokernel_server.documents.workspace import Document, FileProblem
 from evokernel_server.jobs.store import Store
@@ -103,6 +103,9 @@ async def test_it_is_not_ready_while_it_analyses(
     words = [status.text for status in editor.statuses if status.mode == "analysing"]
     assert words[0] == "Analysing slow.py."
     assert words[-1].endswith("programs of several follow."), "single kernels come first"
+    far = {status.progress: status.mode for status in editor.statuses}
+    assert set(far) == {"", "running the file", "regions 0 of 1", "tracing programs"}
+    assert [mode for words, mode in far.items() if words] == ["analysing"] * 3
 
 
 async def test_the_log_tells_what_was_done(sessions: Any, files: dict[str, Path], eventually: Any) -> None:
@@ -255,6 +258,11 @@ AWAY = [_job(JobKind.GENERATE, "the verifier is away")]
     [
         ({}, Mode.NOTHING_TO_GAIN, "Nothing to gain in m.py"),
         ({"analysing": True, "to_review": 2, "waiting": AWAY}, Mode.ANALYSING, "Analysing m.py"),
+        (
+            {"analysing": True, "progress": Progress(12, 20)},
+            Mode.ANALYSING,
+            "Analysing m.py: regions 12 of 20.",
+        ),
         ({"to_review": 2, "running": REFINING}, Mode.READY_TO_REVIEW, "2 kernels are pending review"),
         ({"running": GENERATING, "trouble": "full"}, Mode.BUSY, "Generating a kernel in other.py"),
         ({"running": REFINING, "waiting": AWAY}, Mode.BUSY, "Refining a kernel in other.py"),

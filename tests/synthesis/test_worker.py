@@ -35,7 +35,9 @@ FAKE = textwrap.dedent(
         def close(self):
             pass
 
-        def offers(self, path, text, symbol, *, programs, apart):
+        def offers(self, path, text, symbol, *, programs, apart, progress):
+            if text == "two":
+                progress(1, 2)
             print("user code prints")
             if text == "boom":
                 raise ZeroDivisionError("boom")
@@ -124,6 +126,12 @@ def test_user_prints_do_not_disturb_the_protocol(client: Client) -> None:
     client.send(id=1, method="regions", params={"path": "/m.py", "text": "x"})
     found = {"regions": [], "interpreter": "/usr/bin/python3 (python3 on PATH)"}
     assert client.read() == {"id": 1, "result": found}
+
+
+def test_it_says_how_far_the_regions_of_a_file_are(client: Client) -> None:
+    client.send(id=1, method="regions", params={"path": "/m.py", "text": "two"})
+    assert client.read() == {"id": 1, "event": {"kind": "regions", "done": 1, "total": 2}}
+    assert client.read()["result"]["regions"] == []
 
 
 def test_attempts_are_announced_and_the_result_follows(client: Client, tmp_path: Path) -> None:

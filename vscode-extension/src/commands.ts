@@ -1,12 +1,13 @@
 /** The commands about kernels. Each takes the row that was clicked, or is about what is in front of the person. */
 import * as vscode from "vscode";
-import { ANY_KERNEL, type Decisions } from "./decisions";
+import { ANY_KERNEL, REVIEW, type Decisions } from "./decisions";
 import type { Node } from "./kernelsView";
 import { goTo, pythonEditor } from "./places";
 import type { Reviews } from "./reviews";
 import type { Server } from "./server";
 import { showTimeline, TIMELINE } from "./timeline";
 import { VARIANTS, type Variants } from "./variants";
+import type { VariantPlace } from "./variantsPage";
 import { verifyPackage } from "./verifyPackage";
 import { showReasons, WHY_NOT } from "./whyNot";
 
@@ -24,12 +25,15 @@ export function kernelCommands(
     snoozeKernel: (given) => decisions.snooze(given),
     neverHere: (given) => decisions.neverHere(given),
     offerAgainHere: () => decisions.offerAgain(),
+    showChange: () => reviews.showChange(),
     showKernelFiles: () => reviews.showFiles(),
     showKernelFile: (name) => reviews.showFiles(typeof name === "string" ? name : undefined),
     compareVariants: async (given) => {
       const place = await decisions.placeFor(given, ANY_KERNEL);
       if (place !== undefined) variants.show(place, await server.execute(VARIANTS, place));
     },
+    compareVariant: (given) => variants.compare(given as VariantPlace),
+    reviewVariant: async (given) => decisions.show(await server.execute(REVIEW, given)),
     explainWhyNot: async () => {
       const uri = pythonEditor()?.document.uri.toString();
       if (uri !== undefined) await showReasons(uri, await server.execute(WHY_NOT, { uri }));

@@ -167,7 +167,9 @@ function memory({ path, items, bytes }: DashboardState["memory"], locale: string
     ${fact(t("Size"), t("{0} MB", (bytes / 1e6).toFixed(MOST_DIGITS)))}
   </dl>
   <p>${t("It is yours and stays on this machine. Deleting is for good; kernels in your code stay.")}</p>
-  <p class="actions">${button({ action: "forget", argument: { what: "decisions" } }, t("Delete my decisions…"))}${button({ action: "forget", argument: { what: "all" } }, t("Delete the whole memory…"))}${button({ action: "settings", argument: {} }, t("Settings"))}</p>`);
+  <p class="actions">${button({ action: "settings", argument: {} }, t("Settings"))}</p>
+  <details data-key="deletion"><summary>${t("Delete")}</summary>
+  <p class="actions">${button({ action: "forget", argument: { what: "decisions" } }, t("Delete my decisions…"))}${button({ action: "forget", argument: { what: "all" } }, t("Delete the whole memory…"))}</p></details>`);
 }
 
 function section(id: string, title: string, content: Markup): Markup {

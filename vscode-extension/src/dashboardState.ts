@@ -1,4 +1,5 @@
 /** What the server answers to `evokernel.dashboard`, read as what it should be. */
+import type { Figure } from "./kernels";
 import { figure, list, number, objects, record, text, type Data } from "./read";
 
 export interface DashboardJob {
@@ -46,7 +47,11 @@ export interface DashboardOffer {
   readonly uri: string;
   readonly regionId: string;
   readonly name: string;
+  /** What is computed: "rms_norm", "Block.forward". */
+  readonly title: string;
   readonly words: string;
+  /** What it replaces: the accepted kernel, or eager PyTorch where it is ready. */
+  readonly was: Figure;
   readonly newUs: number;
   /** "modelled" or "measured". */
   readonly source: string;
@@ -88,7 +93,9 @@ export function readState(answer: unknown): DashboardState | undefined {
     offers: objects(offers).map((offer) => ({
       ...readPlace(offer),
       regionId: text(offer["regionId"]),
+      title: text(offer["title"]) || text(offer["name"]),
       words: text(offer["words"]),
+      was: { us: number(offer["wasUs"]), source: text(offer["wasSource"]) },
       newUs: number(offer["newUs"]),
       source: text(offer["source"]),
       ready: offer["ready"] === true,

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { readState, type DashboardOffer } from "./dashboardState";
 import { GENERATE } from "./generate";
-import { digits, sourceWord } from "./kernels";
+import { latencyWords } from "./kernels";
 import { t } from "./l10n";
 import { givenPlace, goTo, placesAt, pythonEditor } from "./places";
 import { placeOf, readReview, withoutOverlap, type Place, type Review } from "./review";
@@ -188,7 +188,7 @@ function tell(answer: unknown): void {
 function choicesAmong(review: Review | undefined, waiting: readonly DashboardOffer[]): Choice[] {
   const known = new Set([review?.regionId, ...(review?.parts ?? []).map(({ regionId }) => regionId)]);
   return [
-    ...(review === undefined ? [] : [{ label: review.name, ...gain(review.kernel), regionId: review.regionId }]),
+    ...(review === undefined ? [] : [{ label: review.name, description: latencyWords(review.kernel), regionId: review.regionId }]),
     ...(review?.parts ?? []).map(({ regionId, line, words }) => ({
       label: t("Only line {0}", line + 1),
       detail: words,
@@ -196,13 +196,8 @@ function choicesAmong(review: Review | undefined, waiting: readonly DashboardOff
     })),
     ...waiting
       .filter(({ regionId }) => !known.has(regionId))
-      .map(({ regionId, name, newUs, source }) => ({ label: name, ...gain({ us: newUs, source }), regionId })),
+      .map(({ regionId, name, newUs, source }) => ({ label: name, description: latencyWords({ us: newUs, source }), regionId })),
   ];
-}
-
-/** What fits a row of a list: where code and chip are is known to who asks about one file. */
-function gain({ us, source }: { readonly us: number; readonly source: string }): { readonly description: string } {
-  return { description: `${digits(us)} µs ${sourceWord(source)}` };
 }
 
 /** Check boxes; a whole kernel and its own parts exclude each other. Empty where the person gave up. */

@@ -1,10 +1,8 @@
-/**
- * The page beside a review: what the kernel's figures rest on. It holds no script; its links run the commands
- * that the panel allows, and its colours are the editor's.
- */
-import { digits, sourceWord, timesAsFast } from "./kernels";
+/** The page beside a review: what the kernel's figures rest on. */
+import { commandPage, escape, link } from "./commandPage";
+import { digits, gain, latencyWords, sourceWord } from "./kernels";
 import { t } from "./l10n";
-import { changedFiles, changesPython, isDecidable, type FileChange, type KernelFacts, type Review } from "./review";
+import { changedFiles, changesPython, changesSomething, isDecidable, type FileChange, type KernelFacts, type Review } from "./review";
 
 /** Commands that the page's links may run. */
 export const LINKED = [
@@ -15,58 +13,46 @@ export const LINKED = [
   "evokernel.neverHere",
   "evokernel.compareVariants",
   "evokernel.showTimeline",
+  "evokernel.showChange",
   "evokernel.showKernelFile",
   "evokernel.showKernelFiles",
 ];
 
 /** `nonce` is a fresh random word; only the style that carries it is used. */
 export function evidencePage(review: Review, nonce: string, language: string): string {
-  return `<!doctype html>
-<html lang="${escape(language)}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'">
-<title>${escape(review.title)}</title>
-<style nonce="${nonce}">${STYLE}</style>
-</head>
-<body>
-<main>
-<header>
+  const body = `<header>
 <h1>${escape(review.name)}</h1>
 <p class="lead">${lead(review)}</p>
 ${actions(review)}
 </header>
-${sections(review).join("\n")}
-</main>
-</body>
-</html>`;
+${sections(review).join("\n")}`;
+  return commandPage(review.title, body, nonce, language);
 }
 
-/** What decides first: figures, reasons, the code; then what stands behind them. */
+/** What decides first: figures and when the kernel runs; folded, what stands behind them. */
 function sections(review: Review): string[] {
   const { kernel } = review;
   const reasons = isDecidable(review) ? t("Why it is faster") : t("What is known of it");
   return [
     latencies(review),
-    section(reasons, sentences(review.why)),
-    files(review),
     guards(review),
-    pipes(kernel),
-    checks(kernel),
-    section(t("How it works"), sentences(kernel.strategy)),
+    closer(review),
+    folded(reasons, sentences(review.why)),
+    folded(t("The kernel's files"), files(review)),
+    folded(t("How busy each pipe is"), pipes(kernel)),
+    folded(t("What was verified"), checks(kernel)),
+    folded(t("How it works"), sentences(kernel.strategy)),
   ];
 }
 
 /** `412 µs → 35.2 µs modelled, 11.7×`. */
 function lead(review: Review): string {
   const { kernel, installed } = review;
-  const now = { us: kernel.baselineUs, source: kernel.baselineSource };
-  const before = isDecidable(review) ? (installed ?? now) : now;
-  const same = before.source === kernel.source;
-  // Two kernels of different sources give no ratio; a measured PyTorch may stand over a modelled kernel.
-  const times = same || (before === now && kernel.source === "modelled") ? timesAsFast(before.us, kernel.us) : "";
-  const was = `${figure(before.us)}${same ? "" : ` ${escape(sourceWord(before.source))}`}`;
-  return `${was} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${times && `, ${times}×`}`;
+  const eager = { us: kernel.baselineUs, source: kernel.baselineSource };
+  const before = isDecidable(review) ? (installed ?? eager) : eager;
+  const times = gain(before, kernel, before === eager);
+  const was = before.source === kernel.source ? figure(before.us) : latencyWords(before);
+  return `${escape(was)} → <b>${figure(kernel.us)}</b> ${escape(sourceWord(kernel.source))}${times === "" ? "" : `, ${times}`}`;
 }
 
 function actions(review: Review): string {
@@ -78,11 +64,6 @@ ${link("evokernel.rejectKernel", t("Reject…"))}
 ${link("evokernel.snoozeKernel", t("Snooze"))}
 ${link("evokernel.neverHere", t("Never Here"))}
 </nav>`;
-}
-
-function link(command: string, words: string, look = "", argument?: unknown): string {
-  const query = argument === undefined ? "" : `?${encodeURIComponent(JSON.stringify([argument]))}`;
-  return `<a class="button ${look}" href="command:${command}${escape(query)}">${escape(words)}</a>`;
 }
 
 /** Rows of name, latency and where the figure is from, drawn to one scale. */
@@ -101,15 +82,19 @@ export function latencyRows({ kernel, installed, vendor }: Review): [string, num
 function latencies(review: Review): string {
   const rows = latencyRows(review);
   const most = Math.max(...rows.map(([, us]) => us));
+  const { baseline, chip } = review.kernel;
   const cells = rows.map(
     ([name, us, source]) =>
-      `<tr><th scope="row">${escape(name)}</th><td class="number">${figure(us)}</td><td>${escape(sourceWord(source))}</td><td>${bar(us / most)}</td></tr>`,
+      `<tr><th scope="row">${escape(name)}</th><td class="number">${figure(us)}</td><td>${escape(sourceOn(source, chip))}</td><td class="bar">${bar(us / most)}</td></tr>`,
   );
-  const head = `<tr><th scope="col">${escape(t("What"))}</th><th scope="col" class="number">${escape(t("Time"))}</th><th scope="col">${escape(t("Source"))}</th><th aria-hidden="true"></th></tr>`;
-  const chip = review.kernel.chip === "" ? "" : ` · ${review.kernel.chip}`;
-  const { baseline } = review.kernel;
+  const head = `<tr><th scope="col">${escape(t("What"))}</th><th scope="col" class="number">${escape(t("Time"))}</th><th scope="col">${escape(t("Source"))}</th><th class="bar" aria-hidden="true"></th></tr>`;
   const interval = baseline === "" ? "" : `<p class="quiet">${escape(t("Eager"))}: ${escape(baseline)}</p>`;
-  return section(`${t("Latency")}${chip}`, `<table>${head}${cells.join("")}</table>${interval}`);
+  return section(chip === "" ? t("Latency") : `${t("Latency")} · ${chip}`, `<table>${head}${cells.join("")}</table>${interval}`);
+}
+
+/** Where a figure comes from; a device measured it, a model of the device estimated it. */
+function sourceOn(source: string, chip: string): string {
+  return source === "measured" && chip !== "" ? t("measured on {0}", chip) : sourceWord(source);
 }
 
 function pipes(kernel: KernelFacts): string {
@@ -120,13 +105,18 @@ function pipes(kernel: KernelFacts): string {
       return `<tr><th scope="row">${escape(name)}</th><td class="number">${percent}</td><td>${bar(share)}</td></tr>`;
     });
   const bound = kernel.bottleneck === "" ? "" : `<p>${escape(kernel.bottleneck)}</p>`;
-  if (rows.length === 0 && bound === "") return "";
-  return section(t("How busy each pipe is"), `${bound}<table>${rows.join("")}</table>`);
+  return rows.length === 0 ? bound : `${bound}<table>${rows.join("")}</table>`;
 }
 
 function guards(review: Review): string {
-  if (review.guards.length === 0) return "";
-  return section(t("Guards"), sentences(review.guards));
+  const rows = review.guards.map(({ name, condition }) =>
+    name === ""
+      ? `<tr><td colspan="2">${escape(condition)}</td></tr>`
+      : `<tr><th scope="row"><code>${escape(name)}</code></th><td>${escape(condition)}</td></tr>`,
+  );
+  if (rows.length === 0) return "";
+  const head = `<tr><th scope="col">${escape(t("Name"))}</th><th scope="col">${escape(t("Condition"))}</th></tr>`;
+  return section(t("Guards"), `<table>${head}${rows.join("")}</table>`);
 }
 
 function checks(kernel: KernelFacts): string {
@@ -142,20 +132,24 @@ function checks(kernel: KernelFacts): string {
       ? ""
       : `<p>${escape(t("Greatest error: {0} absolute, {1} relative.", power(kernel.error.abs), power(kernel.error.rel)))}</p>`;
   const by = kernel.verifier === "" ? "" : `<p>${escape(t("Verified by {0}.", kernel.verifier))}</p>`;
-  return section(t("What was verified"), `${by}${error}${items(inputs)}${items(gates)}`);
+  return `${by}${error}${items(inputs)}${items(gates)}`;
 }
 
-function files(review: Review): string {
-  const rows = changedFiles(review.files).map(
-    (file) => `<li>${link("evokernel.showKernelFile", fileWords(file), "plain", file.name)}</li>`,
-  );
-  const more = [
-    ...(rows.length > 1 ? [link("evokernel.showKernelFiles", t("All Files"))] : []),
+function closer(review: Review): string {
+  const links = [
+    ...(changesSomething(review) ? [link("evokernel.showChange", t("Show Change"))] : []),
+    ...(changedFiles(review.files).length > 1 ? [link("evokernel.showKernelFiles", t("All Files"))] : []),
     link("evokernel.compareVariants", t("Compare Variants")),
     link("evokernel.showTimeline", t("Timeline")),
   ];
   const python = changesPython(review) || !isDecidable(review) ? "" : `<p class="quiet">${escape(t("Your Python file is unchanged."))}</p>`;
-  return section(t("The kernel itself"), `${python}${items(rows)}<nav aria-label="${escape(t("Look closer"))}">${more.join("")}</nav>`);
+  return `${python}<nav aria-label="${escape(t("Look closer"))}">${links.join("")}</nav>`;
+}
+
+function files(review: Review): string {
+  return items(
+    changedFiles(review.files).map((file) => `<li>${link("evokernel.showKernelFile", fileWords(file), "plain", file.name)}</li>`),
+  );
 }
 
 function fileWords({ name, before }: FileChange): string {
@@ -165,6 +159,11 @@ function fileWords({ name, before }: FileChange): string {
 function section(title: string, body: string): string {
   if (body === "") return "";
   return `<section aria-label="${escape(title)}"><h2>${escape(title)}</h2>${body}</section>`;
+}
+
+/** Shut until a person asks for it. */
+function folded(title: string, body: string): string {
+  return body === "" ? "" : `<details><summary>${escape(title)}</summary>${body}</details>`;
 }
 
 function sentences(words: readonly string[]): string {
@@ -188,38 +187,3 @@ function bar(share: number): string {
   const width = (100 * Math.min(1, Math.max(0, share))).toFixed(1);
   return `<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`;
 }
-
-/** Names of files, chips and operators are others' words: none of them becomes markup. */
-export function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
-}
-
-const STYLE = `
-body { padding: 0 20px 24px; font: var(--vscode-font-size)/1.5 var(--vscode-font-family); color: var(--vscode-foreground); }
-main { max-width: 46em; }
-h1 { font-size: 1.35em; margin: 16px 0 0; overflow-wrap: anywhere; }
-h2 { font-size: 1em; margin: 18px 0 4px; }
-p { margin: 4px 0; }
-.lead { font-size: 1.1em; font-variant-numeric: tabular-nums; }
-.quiet { color: var(--vscode-descriptionForeground); }
-ul { margin: 4px 0; padding-left: 1.3em; }
-code { font-family: var(--vscode-editor-font-family); }
-table { border-collapse: collapse; }
-th, td { text-align: left; font-weight: normal; padding: 1px 14px 1px 0; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-svg { width: 120px; height: 8px; vertical-align: middle; }
-.track { fill: var(--vscode-editorWidget-background); }
-.fill { fill: var(--vscode-charts-blue); }
-nav { display: flex; flex-wrap: wrap; gap: 6px; margin: 10px 0; }
-a.button { padding: 3px 10px; border-radius: 3px; text-decoration: none; border: 1px solid var(--vscode-button-border, transparent);
-  color: var(--vscode-button-secondaryForeground); background: var(--vscode-button-secondaryBackground); }
-a.button:hover { background: var(--vscode-button-secondaryHoverBackground); }
-a.primary { color: var(--vscode-button-foreground); background: var(--vscode-button-background); }
-a.primary:hover { background: var(--vscode-button-hoverBackground); }
-a.plain { padding: 0; border: 0; background: none; color: var(--vscode-textLink-foreground); }
-a.plain:hover { background: none; text-decoration: underline; }
-a:focus-visible { outline: 1px solid var(--vscode-focusBorder); outline-offset: 2px; }
-.vscode-high-contrast a.button { border: 1px solid var(--vscode-contrastBorder); }
-.vscode-high-contrast .track { fill: none; stroke: var(--vscode-contrastBorder); }
-.vscode-high-contrast .fill { fill: var(--vscode-foreground); }
-`;

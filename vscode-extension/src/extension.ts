@@ -54,7 +54,7 @@ export function activate(context: vscode.ExtensionContext): void {
   running = server;
   context.subscriptions.push(output, item, language, dashboard, texts, reviews, kernels, server);
   context.subscriptions.push(...commands(context, server, item, kernels, output), ...events(context, server));
-  context.subscriptions.push(...kernelCommands(server, decisions, reviews, variants));
+  context.subscriptions.push(variants, ...kernelCommands(server, decisions, reviews, variants));
   context.subscriptions.push(...dashboardCommands(context, dashboard));
   void server.restart("the extension was activated");
   void watchInterpreter(output, () => void server.interpreterChanged()).then((watch) => {

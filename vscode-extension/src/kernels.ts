@@ -6,8 +6,16 @@ export interface Gate {
   readonly status: string;
 }
 
+/** A latency in microseconds; `source` is `modelled` or `measured`. */
+export interface Figure {
+  readonly us: number;
+  readonly source: string;
+}
+
 export interface Kernel {
   readonly name: string;
+  /** What is computed, else the package's name. */
+  readonly title: string;
   readonly latency: Latency | undefined;
   readonly verifier: string;
   readonly gates: readonly Gate[];
@@ -54,11 +62,18 @@ export function readManifest(name: string, text: string): Kernel | undefined {
   const gates = Array.isArray(verdict["gates"]) ? verdict["gates"] : [];
   return {
     name,
+    title: titleOf(manifest?.["title"]) ?? name,
     latency: readLatency(verdict["latency"]),
     verifier: words(verdict["verifier"]),
     gates: gates.map((gate) => ({ name: words(record(gate)?.["gate"]), status: words(record(gate)?.["status"]) })),
     sources: readSources(manifest?.["sources"]),
   };
+}
+
+/** Undefined for what is no name with dots: whoever wrote the manifest may be a stranger. */
+function titleOf(given: unknown): string | undefined {
+  const title = words(given);
+  return title.split(".").every(isPackageName) ? title : undefined;
 }
 
 /** Names that stay within the package's folder: whoever wrote the manifest may be a stranger. */
@@ -103,7 +118,26 @@ function figure(value: unknown): number {
 
 /** Short enough that the word at its end is not cut off in a narrow side bar. */
 export function latencyLine({ latency }: Kernel): string {
-  return latency === undefined ? t("no latency") : `${digits(latency.us)} µs ${sourceWord(latency.source)}`;
+  return latency === undefined ? t("no latency") : latencyWords(latency);
+}
+
+export function latencyWords({ us, source }: Figure): string {
+  return `${digits(us)} µs ${sourceWord(source)}`;
+}
+
+/**
+ * How many times as fast. Empty for figures that do not compare: those of different sources, but that an estimate
+ * may stand under what eager PyTorch was measured at.
+ */
+export function gain(before: Figure, now: Figure, isEager: boolean): string {
+  const comparable = before.source === now.source || (isEager && now.source === "modelled");
+  const times = comparable ? timesAsFast(before.us, now.us) : "";
+  return times && `${times}×`;
+}
+
+/** The gain of a kernel that is accepted, over eager PyTorch. */
+export function gainOf({ latency }: Kernel): string {
+  return latency === undefined ? "" : gain({ us: latency.baselineUs, source: latency.baselineSource }, latency, true);
 }
 
 /** Where a figure comes from, in the editor's language; it is never left out. */

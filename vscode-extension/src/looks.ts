@@ -25,10 +25,10 @@ export const LOOKS: Readonly<Record<Mode | "starting", Look>> = {
   offline: { icon: "$(debug-disconnect)", words: NONE, red: false },
 };
 
-/** The item's text; a mode that a newer server may send looks like `ready`. */
-export function textOf(mode: string): string {
+/** The item's text, with how far an analysis is; a mode that a newer server may send looks like `ready`. */
+export function textOf(mode: string, progress = ""): string {
   const look = lookOf(mode);
-  const words = look.words();
+  const words = progress === "" ? look.words() : progress;
   return words === "" ? `${look.icon} EvoKernel` : `${look.icon} EvoKernel: ${words}`;
 }
 

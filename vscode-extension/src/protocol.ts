@@ -26,6 +26,8 @@ export interface StatusParams {
   /** The device that kernels are written for, and what they are called: NPU or Triton. */
   readonly chip?: string;
   readonly kind?: string;
+  /** What an analysis does and how far it is, in some words of the server; empty at any other time. */
+  readonly progress?: string;
   /** The document that mode and text are about; empty where they are about the server. */
   readonly uri?: string;
 }

@@ -49,6 +49,12 @@ export interface FileChange {
   readonly after: string;
 }
 
+/** What must hold for the kernel to run; about the whole call where `name` is empty. */
+export interface Guard {
+  readonly name: string;
+  readonly condition: string;
+}
+
 export interface Part {
   readonly regionId: string;
   readonly line: number;
@@ -67,12 +73,13 @@ export interface Review {
   readonly regionId: string;
   readonly name: string;
   readonly title: string;
-  /** 0-based. */
+  /** 0-based: of the region or call as it is, and the first one that its edit changes, in the text after it. */
   readonly line: number;
+  readonly changeLine: number;
   /** The Python file now, and with the call in place; the same text where the kernel is called already. */
   readonly before: string;
   readonly after: string;
-  readonly guards: readonly string[];
+  readonly guards: readonly Guard[];
   readonly why: readonly string[];
   readonly kernel: KernelFacts;
   readonly installed: KernelFacts | undefined;
@@ -81,7 +88,19 @@ export interface Review {
   readonly parts: readonly Part[];
 }
 
+/** A field of a schedule in which two differ; `words` say how. */
+export interface Change {
+  readonly name: string;
+  readonly before: string;
+  readonly after: string;
+  readonly words: string;
+}
+
 export interface Variant extends KernelFacts {
+  /** Counted over all that was tried for this code; 0 where that is not known. */
+  readonly attempt: number;
+  /** From the accepted kernel, or where none is accepted from the fastest. */
+  readonly changes: readonly Change[];
   readonly installed: boolean;
   readonly rejected: boolean;
   readonly best: boolean;
@@ -108,9 +127,10 @@ export function readReview(answer: unknown): Review | undefined {
     name: text(data["name"]),
     title: text(data["title"]),
     line: number(data["line"]),
+    changeLine: number(data["changeLine"]),
     before: text(data["before"]),
     after: text(data["after"]),
-    guards: texts(data["guards"]),
+    guards: objects(data["guards"]).map((guard) => ({ name: text(guard["name"]), condition: text(guard["condition"]) })),
     why: texts(data["why"]),
     kernel,
     installed: readKernel(data["installed"]),
@@ -128,7 +148,13 @@ export function readVariants(answer: unknown): Variant[] {
   return objects(object(answer)?.["variants"]).flatMap((data) => {
     const kernel = readKernel(data);
     const flags = { installed: data["installed"] === true, rejected: data["rejected"] === true, best: data["best"] === true };
-    return kernel === undefined ? [] : [{ ...kernel, ...flags }];
+    const changes = objects(data["changes"]).map((change) => ({
+      name: text(change["name"]),
+      before: text(change["before"]),
+      after: text(change["after"]),
+      words: text(change["words"]),
+    }));
+    return kernel === undefined ? [] : [{ ...kernel, ...flags, attempt: number(data["attempt"]), changes }];
   });
 }
 
@@ -190,6 +216,11 @@ function shares(value: unknown): Record<string, number> {
 /** Whether accepting changes the Python file; a refined kernel changes its package alone. */
 export function changesPython(review: Review): boolean {
   return review.before !== review.after;
+}
+
+/** Whether accepting changes any file. */
+export function changesSomething(review: Review): boolean {
+  return changesPython(review) || changedFiles(review.files).length > 0;
 }
 
 /** False for a review of the very kernel that is installed: there is nothing to decide. */

@@ -4,12 +4,12 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 import { evidencePage, LINKED } from "./evidence";
 import { t } from "./l10n";
-import { changedFiles, changesPython, isDecidable, type Place, type Review } from "./review";
+import { changedFiles, changesPython, changesSomething, isDecidable, type Place, type Review } from "./review";
 import { idOf, showDiff, showDiffs, type Sides, type Texts } from "./texts";
 
 const EVIDENCE = "evokernel.evidence";
-/** The diff needs more room than the page beside it. */
-const LAYOUT = { orientation: 0, groups: [{ size: 0.66 }, { size: 0.34 }] };
+/** In a window of 1,600 pixels the diff has less than 900, below which VS Code shows its two sides in one column. */
+const LAYOUT = { orientation: 0, groups: [{ size: 0.56 }, { size: 0.44 }] };
 const MOST_SHOWN = 20;
 
 interface Shown {
@@ -24,6 +24,7 @@ export class Reviews implements vscode.Disposable {
   private latest: Shown | undefined;
   private panel: vscode.WebviewPanel | undefined;
   private readonly watches: vscode.Disposable[];
+  private readonly told = new Map<string, boolean>();
 
   constructor(private readonly texts: Texts) {
     const look = (): void => {
@@ -32,6 +33,8 @@ export class Reviews implements vscode.Disposable {
     this.watches = [
       vscode.window.tabGroups.onDidChangeTabs(look),
       vscode.window.tabGroups.onDidChangeTabGroups(look),
+      vscode.window.onDidChangeVisibleTextEditors(look),
+      vscode.window.onDidChangeTextEditorVisibleRanges(look),
     ];
     look();
   }
@@ -57,16 +60,18 @@ export class Reviews implements vscode.Disposable {
     };
     this.remember(id, shown);
     const alone = vscode.window.tabGroups.all.length === 1;
-    await this.showChange(shown);
+    await open(shown);
     this.showEvidence(review);
-    if (alone && changesSomething(shown)) await vscode.commands.executeCommand("vscode.setEditorLayout", LAYOUT);
+    if (alone && changesSomething(review)) await vscode.commands.executeCommand("vscode.setEditorLayout", LAYOUT);
     this.tellContext();
   }
 
-  /** The Python file where it changes, else the kernel's files. */
-  private async showChange(shown: Shown): Promise<void> {
-    if (changesPython(shown.review)) await showDiff(shown.python, shown.title, true);
-    else await showDiffs(shown.files, shown.title);
+  /** Brings back what a decision is about. */
+  async showChange(): Promise<void> {
+    const shown = this.inFront();
+    if (shown === undefined) return;
+    await intoFirstColumn();
+    await open(shown);
   }
 
   /** All files of the kernel, or one of them. */
@@ -74,8 +79,7 @@ export class Reviews implements vscode.Disposable {
     const shown = this.inFront();
     if (shown === undefined) return;
     const files = shown.files.filter((file) => name === undefined || file.name === name);
-    // Not in the evidence's own column, which would hide it.
-    await vscode.commands.executeCommand("workbench.action.focusFirstEditorGroup");
+    await intoFirstColumn();
     await showDiffs(files, shown.title);
   }
 
@@ -140,19 +144,43 @@ export class Reviews implements vscode.Disposable {
 
   /** What the buttons, keys and menus of a review depend on. */
   private tellContext(): void {
-    const review = this.current;
+    const shown = this.inFront();
+    const review = shown?.review;
     const keys = {
       "evokernel.inReview": review !== undefined,
       "evokernel.canDecide": review !== undefined && isDecidable(review),
+      "evokernel.changeInView": shown !== undefined && isChangeInView(shown),
       "evokernel.reviewHasParts": (review?.parts.length ?? 0) > 0,
       "evokernel.reviewHasFiles": changedFiles(review?.files ?? []).length > 0,
     };
-    for (const [key, value] of Object.entries(keys)) void vscode.commands.executeCommand("setContext", key, value);
+    for (const [key, value] of Object.entries(keys)) {
+      if (this.told.get(key) === value) continue;
+      this.told.set(key, value);
+      void vscode.commands.executeCommand("setContext", key, value);
+    }
   }
 }
 
-function changesSomething({ review, files }: Shown): boolean {
-  return changesPython(review) || files.length > 0;
+/** The Python file at its first changed line where it changes, else the kernel's files. */
+async function open({ review, python, files, title }: Shown): Promise<void> {
+  if (changesPython(review)) await showDiff(python, title, review.changeLine);
+  else await showDiffs(files, title);
+}
+
+/** Not in the evidence's own column, which would hide it. */
+async function intoFirstColumn(): Promise<void> {
+  await vscode.commands.executeCommand("workbench.action.focusFirstEditorGroup");
+}
+
+/** Whether the first changed line can be seen; of files of the kernel, whether one of them can. */
+function isChangeInView({ review, python, files }: Shown): boolean {
+  const [sides, line] = changesPython(review) ? [[python], review.changeLine] : [files, undefined];
+  const changed = new Set(sides.map(({ after }) => after.toString()));
+  return vscode.window.visibleTextEditors.some(
+    ({ document, visibleRanges }) =>
+      changed.has(document.uri.toString()) &&
+      (line === undefined || visibleRanges.some(({ start, end }) => start.line <= line && line <= end.line)),
+  );
 }
 
 function sidesOf({ before, after }: Review): { before: string; after: string } {

@@ -53,7 +53,7 @@ export class StatusItem implements vscode.Disposable {
   }
 
   private draw(look: Mode | "starting"): void {
-    this.item.text = textOf(look);
+    this.item.text = textOf(look, this.last.progress);
     this.item.backgroundColor = lookOf(look).red
       ? new vscode.ThemeColor("statusBarItem.errorBackground")
       : undefined;

@@ -41,9 +41,9 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
     return { name, before: this.put(id, "before", name, before), after: this.put(id, "after", name, after) };
   }
 
-  /** The file's own name is at the end, so that both sides are shown as what they are. */
+  /** Both sides have one path, with the file's own name at its end: they are shown as what they are, and not as renamed. */
   private put(id: string, side: string, name: string, text: string): vscode.Uri {
-    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${id}/${side}/${name}` });
+    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${id}/${name}`, query: side });
     this.texts.set(uri.toString(), text);
     for (const oldest of this.texts.keys()) {
       if (this.texts.size <= MOST_TEXTS) break;
@@ -58,9 +58,11 @@ export function idOf(uri: vscode.Uri): string | undefined {
   return uri.scheme === SCHEME ? uri.path.split("/")[1] : undefined;
 }
 
-/** `stays`: what is opened next does not take its place. */
-export async function showDiff({ before, after }: Sides, title: string, stays = false): Promise<void> {
-  await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: !stays });
+/** With a line, from 0, of the text after: opens there, and what is opened next does not take its place. */
+export async function showDiff({ before, after }: Sides, title: string, line?: number): Promise<void> {
+  const at = line === undefined ? undefined : new vscode.Position(line, 0);
+  const options = at === undefined ? { preview: true } : { preview: false, selection: new vscode.Range(at, at) };
+  await vscode.commands.executeCommand("vscode.diff", before, after, title, options);
 }
 
 /** All files in one editor where this VS Code has it, else the first one. */

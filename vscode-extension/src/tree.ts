@@ -1,6 +1,6 @@
 /** What the tree view shows: jobs, kernels that wait for a decision, and accepted kernels. Knows no VS Code. */
 import type { DashboardJob, DashboardKernel, DashboardOffer, DashboardState } from "./dashboardState";
-import { evidence, latencyLine, type Kernel } from "./kernels";
+import { evidence, gain, gainOf, latencyLine, latencyWords, type Kernel } from "./kernels";
 import { jobState } from "./jobState";
 import { t } from "./l10n";
 
@@ -79,6 +79,10 @@ export interface Row {
   readonly tooltip: readonly string[];
 }
 
+function joined(...parts: readonly string[]): string {
+  return parts.filter((part) => part !== "").join(" · ");
+}
+
 export function groupRow({ group, children }: GroupNode): Row {
   const labels = { offers: t("Waiting for your review"), jobs: t("Being worked on"), kernels: t("Kernels") };
   const label = labels[group];
@@ -86,13 +90,13 @@ export function groupRow({ group, children }: GroupNode): Row {
 }
 
 export function offerRow({ offer }: OfferNode): Row {
-  const what = offer.ready ? t("ready") : t("faster");
+  const now = { us: offer.newUs, source: offer.source };
   return {
-    label: offer.name,
-    description: what,
+    label: offer.title,
+    description: joined(latencyWords(now), gain(offer.was, now, offer.ready)),
     icon: offer.ready ? "diff-added" : "diff-modified",
     context: offer.ready ? "offer.ready" : "offer.faster",
-    tooltip: [offer.words],
+    tooltip: [offer.name, offer.ready ? t("ready") : t("faster"), offer.words],
   };
 }
 
@@ -110,12 +114,11 @@ export function jobRow({ job }: JobNode): Row {
 
 export function kernelRow({ kernel, call }: KernelNode): Row {
   const stale = call?.stale === true;
-  const mark = stale ? ` · ${t("out of date")}` : "";
   return {
-    label: kernel.name,
-    description: latencyLine(kernel) + mark,
+    label: kernel.title,
+    description: joined(latencyLine(kernel), gainOf(kernel), stale ? t("out of date") : ""),
     icon: stale ? "warning" : "zap",
     context: call === undefined ? "kernel" : "kernel.called",
-    tooltip: [...evidence(kernel), call?.why ?? ""].filter((line) => line !== ""),
+    tooltip: [kernel.name, ...evidence(kernel), call?.why ?? ""].filter((line) => line !== ""),
   };
 }

@@ -70,6 +70,13 @@ test("every button has a name of its own", () => {
   assert.deepEqual(names.filter((name, n) => names.indexOf(name) !== n), []);
 });
 
+test("nothing of the memory is deleted by a button that stands open on the page", () => {
+  const made = drawn("many");
+  const [open = "", menu = ""] = made.split('<details data-key="deletion">');
+  assert.doesNotMatch(open, /Delete my decisions|Delete the whole memory/);
+  assert.match(menu.split("</details>")[0] ?? "", /Delete my decisions…[^]*Delete the whole memory…/);
+});
+
 test("before the first answer, and when there is none", () => {
   assert.match(page(undefined, "", "en").html, /Asking the server/);
   const failed = page(undefined, "The EvoKernel server is not running.", "en").html;

@@ -5,8 +5,8 @@ import { ANY_KERNEL, Decisions } from "../src/decisions";
 import { Reviews } from "../src/reviews";
 import { Texts } from "../src/texts";
 import { Variants } from "../src/variants";
-import { REVIEW, scripted, type Answers, type Scripted } from "./doubles/server";
-import { clearDesk, desk } from "./doubles/vscode";
+import { KERNEL, REVIEW, scripted, type Answers, type Scripted } from "./doubles/server";
+import { clearDesk, desk, Position, Range, scroll, type Uri } from "./doubles/vscode";
 
 const PLACE = { uri: REVIEW.uri, regionId: REVIEW.regionId };
 const PARTS = [
@@ -23,6 +23,7 @@ const OFFERS = [
 beforeEach(clearDesk);
 
 interface Session extends Scripted {
+  readonly reviews: Reviews;
   readonly decisions: Decisions;
   readonly variants: Variants;
 }
@@ -39,8 +40,9 @@ function session(answers: Answers = {}, review: object = REVIEW): Session {
     ...answers,
   });
   const texts = new Texts();
-  const decisions = new Decisions(new Reviews(texts), server.execute);
-  return { ...server, decisions, variants: new Variants(texts, server.execute) };
+  const reviews = new Reviews(texts);
+  const decisions = new Decisions(reviews, server.execute);
+  return { ...server, reviews, decisions, variants: new Variants(texts, server.execute) };
 }
 
 const last = ({ asked }: Scripted): [string, unknown] | undefined => asked.at(-1);
@@ -48,17 +50,46 @@ const last = ({ asked }: Scripted): [string, unknown] | undefined => asked.at(-1
 test("a review shows the Python change and its evidence, and tells menus and keys", async () => {
   const { decisions } = session();
   await decisions.review(PLACE);
-  const [command, before, after] = desk.ran[0] ?? [];
+  const [command, before, after, , options] = desk.ran[0] ?? [];
   assert.equal(command, "vscode.diff");
-  assert.match(String(before), /before\/model\.py$/);
-  assert.match(String(after), /after\/model\.py$/);
+  assert.match(String(before), /\/model\.py\?before$/);
+  assert.equal(String(after), String(before).replace("?before", "?after"));
+  const at = new Position(REVIEW.changeLine, 0);
+  assert.deepEqual(options, { preview: false, selection: new Range(at, at) });
   assert.match(desk.page, /It reads x once/);
   assert.deepEqual(desk.context, {
     "evokernel.inReview": true,
     "evokernel.canDecide": true,
+    "evokernel.changeInView": false,
     "evokernel.reviewHasParts": false,
     "evokernel.reviewHasFiles": true,
   });
+});
+
+test("the key that accepts works where the first changed line is on the screen, and another brings it back", async () => {
+  const { reviews, decisions } = session();
+  await decisions.review(PLACE);
+  const after = desk.ran[0]?.[2] as Uri;
+  for (const [uri, first, last, seen] of [
+    [after, 0, 11, false],
+    [after, 4, 40, true],
+    [after, 13, 60, false],
+    [desk.ran[0]?.[1] as Uri, 4, 40, false],
+    [after, 12, 12, true],
+  ] as const) {
+    scroll(uri, first, last);
+    assert.equal(desk.context["evokernel.changeInView"], seen, `${String(uri)} ${first} to ${last}`);
+  }
+  await reviews.showChange();
+  assert.deepEqual(desk.ran.at(-1), desk.ran[0]);
+});
+
+test("of a refined kernel a file of it is what is seen", async () => {
+  const files = [{ name: "kernel.py", before: "1", after: "2" }];
+  const { decisions } = session({}, { ...REVIEW, after: REVIEW.before, files });
+  await decisions.review(PLACE);
+  scroll(desk.ran[0]?.[2] as Uri, 0, 9);
+  assert.equal(desk.context["evokernel.changeInView"], true);
 });
 
 test("a kernel that is called already shows its files, not an unchanged Python file", async () => {
@@ -69,7 +100,7 @@ test("a kernel that is called already shows its files, not an unchanged Python f
   const { decisions } = session({}, { ...REVIEW, after: REVIEW.before, files });
   await decisions.review(PLACE);
   assert.deepEqual(desk.ran.map(([command]) => command), ["vscode.diff", "vscode.setEditorLayout"]);
-  assert.match(String(desk.ran[0]?.[2]), /op_kernel\.cpp$/);
+  assert.match(String(desk.ran[0]?.[2]), /op_kernel\.cpp\?after$/);
 });
 
 test("of the kernel that is installed there is its evidence alone, and nothing to decide", async () => {
@@ -238,6 +269,21 @@ test("a kernel in a target that nobody chose makes it the workspace's", async ()
   commands.after("evokernel.generateIn", [PLACE], answer);
   await new Promise(setImmediate);
   assert.equal(desk.ran.filter(([name]) => name === "update").length, 1);
+});
+
+test("a variant is compared file by file with the accepted kernel, and no file looks renamed", async () => {
+  const files = [
+    { name: "kernel.py", before: "1", after: "2" },
+    { name: "tiling.h", before: "1", after: "1" },
+  ];
+  const { variants, asked } = session({ "evokernel.compare": () => ({ status: "shown", files }) });
+  variants.show(PLACE, { variants: [{ ...KERNEL, sourceId: "old", us: 50, installed: true }, KERNEL] });
+  assert.match(desk.page, /<table class="ruled">/);
+  await variants.compare({ ...PLACE, sourceId: "fast", other: "old" });
+  assert.deepEqual(asked, [["evokernel.compare", { ...PLACE, sourceId: "old", other: "fast" }]]);
+  const [command, before, after, title] = desk.ran[0] ?? [];
+  assert.deepEqual([command, title], ["vscode.diff", "50.0 µs estimated ↔ 35.2 µs estimated (kernel.py)"]);
+  assert.equal((before as Uri).path, (after as Uri).path);
 });
 
 test("what a server refuses shows nothing", async () => {

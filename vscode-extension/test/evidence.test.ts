@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { escape, evidencePage, latencyRows, LINKED } from "../src/evidence";
+import { escape } from "../src/commandPage";
+import { evidencePage, latencyRows, LINKED } from "../src/evidence";
 import { pageForEditor } from "../src/page";
 import { readReview, type Review } from "../src/review";
 import { KERNEL, REVIEW } from "./doubles/server";
@@ -30,7 +31,7 @@ test("every link runs a command that the panel allows and the manifest has", () 
 
 for (const evil of ["<script>alert(1)</script>", '"><a href="command:x">', "' onclick='x"]) {
   test(`${evil} is shown as what it is`, () => {
-    const text = page({ name: evil, why: [evil], guards: [evil], files: [{ name: evil, before: "", after: "x" }] });
+    const text = page({ name: evil, why: [evil], guards: [{ name: evil, condition: evil }, { name: "", condition: evil }], files: [{ name: evil, before: "", after: "x" }] });
     assert.doesNotMatch(text, /<script|<a href="command:x"|\sonclick='/);
     assert.ok(text.includes(escape(evil)));
   });
@@ -67,7 +68,8 @@ test("the evidence names what a person decides by", () => {
     "Rows stay in the unified buffer.",
     "float32 512×32000",
     "1.0e-6 absolute, 2.0e-7 relative",
-    "x is a float32 tensor on an NPU.",
+    "<th scope=\"row\"><code>x</code></th><td>is float32 of 512 x 32000.</td>",
+    "<td colspan=\"2\">All tensors are on one NPU.</td>",
     "correctness: passed – 30 cases",
     "<p>MTE2</p>",
     "op_kernel.cpp (new)",
@@ -75,6 +77,17 @@ test("the evidence names what a person decides by", () => {
     assert.ok(text.includes(words), words);
   }
   assert.ok(text.indexOf("MTE2</th>") < text.indexOf("V</th>"), "the busiest pipe comes first");
+});
+
+test("figures with their sources come first, then guards, and the rest is folded", () => {
+  const text = page({ kernel: { ...KERNEL, source: "measured" } });
+  const order = ["<h2>Latency · ascend910b1</h2>", "measured on ascend910b1", "<h2>Guards</h2>", "<details>"].map((words) => text.indexOf(words));
+  assert.deepEqual(order, [...order].sort((left, right) => left - right));
+  assert.ok(order.every((at) => at > 0));
+  const folded = [...text.matchAll(/<summary>([^<]*)/g)].map(([, title]) => title);
+  assert.deepEqual(folded, ["Why it is faster", escape("The kernel's files"), "How busy each pipe is", "What was verified", "How it works"]);
+  assert.doesNotMatch(text, /<details open/);
+  assert.equal([...text.matchAll(/<h2>/g)].length, 2);
 });
 
 test("pictures are hidden from screen readers, sections and buttons have names", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { digits, evidence, isPackageName, isReadable, latencyLine, readManifest } from "../src/kernels";
+import { digits, evidence, gain, isPackageName, isReadable, latencyLine, readManifest } from "../src/kernels";
 
 const MANIFEST = JSON.stringify({
   verdict: {
@@ -29,6 +29,30 @@ test("a manifest gives its evidence", () => {
 for (const text of ["", "{", "[]", "null", "{}", '{"verdict": []}']) {
   test(`${JSON.stringify(text)} is no manifest`, () => {
     assert.equal(readManifest("x", text), undefined);
+  });
+}
+
+for (const [title, shown] of [
+  ["rms_norm", "rms_norm"],
+  ["Block.forward", "Block.forward"],
+  ["[x](command:evil)", "x_1f"],
+  ["a..b", "x_1f"],
+  [3, "x_1f"],
+  [undefined, "x_1f"],
+] as const) {
+  test(`a kernel that computes ${JSON.stringify(title)} is called ${shown}`, () => {
+    assert.equal(readManifest("x_1f", JSON.stringify({ title, verdict: {} }))?.title, shown);
+  });
+}
+
+for (const [before, now, isEager, words] of [
+  ["modelled", "modelled", false, "4.0×"],
+  ["measured", "modelled", true, "4.0×"],
+  ["measured", "modelled", false, ""],
+  ["modelled", "measured", true, ""],
+] as const) {
+  test(`a gain from ${before} to ${now}, ${isEager ? "over eager" : "over a kernel"}`, () => {
+    assert.equal(gain({ us: 40, source: before }, { us: 10, source: now }, isEager), words);
   });
 }
 

@@ -14,6 +14,7 @@ test("red is for failures of EvoKernel and of the environment alone", () => {
 test("missing inputs are said in words, not in red", () => {
   assert.equal(textOf("needs_inputs"), "$(question) EvoKernel: needs inputs");
   assert.equal(textOf("analysing"), "$(sync~spin) EvoKernel");
+  assert.equal(textOf("analysing", "regions 12 of 20"), "$(sync~spin) EvoKernel: regions 12 of 20");
 });
 
 test("a mode of a newer server does not break the item", () => {

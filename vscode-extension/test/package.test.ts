@@ -9,7 +9,11 @@ const LARGEST_BUNDLE = 700_000;
 
 interface Manifest {
   activationEvents: string[];
-  contributes: { keybindings: { key: string; when: string }[] };
+  contributes: {
+    keybindings: { command: string; key: string; when: string }[];
+    commands: { command: string; icon?: string }[];
+    menus: { "editor/title": { command: string; group: string }[] };
+  };
   icon: string;
   license: string;
   main: string;
@@ -69,9 +73,25 @@ test("a marketplace finds its icon, licence and kind, and no address that does n
   for (const address of [manifest.repository, manifest.homepage, manifest.bugs]) assert.equal(address, undefined);
 });
 
+test("what stands in a title bar has one of the editor's own icons", () => {
+  const { commands, menus } = manifest.contributes;
+  const icons = new Map(commands.map(({ command, icon }) => [command, icon]));
+  const shown = menus["editor/title"].filter(({ group }) => group.startsWith("navigation"));
+  assert.ok(shown.length > 3);
+  for (const { command } of shown) assert.match(icons.get(command) ?? "", /^\$\([a-z-]+\)$/, command);
+});
+
+test("one key accepts where the changed lines are seen alone, and brings them there otherwise", () => {
+  const pressed = manifest.contributes.keybindings.filter(({ key }) => key === "ctrl+enter");
+  assert.deepEqual(pressed.map(({ command, when }) => [command, /(!?)evokernel\.changeInView/.exec(when)?.[1]]), [
+    ["evokernel.acceptKernel", ""],
+    ["evokernel.showChange", "!"],
+  ]);
+});
+
 test("keys that decide about a kernel are those of the review alone: not of a commit message, a search or a terminal", () => {
   const keys = manifest.contributes.keybindings.filter(({ when }) => when.includes("evokernel.canDecide"));
-  assert.equal(keys.length, 3);
+  assert.equal(keys.length, 4);
   for (const { when } of keys) {
     for (const elsewhere of ["inQuickOpen", "sideBarFocus", "panelFocus", "auxiliaryBarFocus", "terminalFocus"]) {
       assert.ok(when.includes(`!${elsewhere}`), `${when} leaves out ${elsewhere}`);

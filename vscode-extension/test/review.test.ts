@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changedFiles, changesPython, readReasons, readReview, readVariants, withoutOverlap } from "../src/review";
-import { comparedWith, variantRow } from "../src/variantRow";
+import { comparedWith, variantsPage } from "../src/variantsPage";
 import { KERNEL, REVIEW } from "./doubles/server";
 
 for (const answer of [undefined, null, {}, { status: "refused" }, { review: null }, { review: { ...REVIEW, kernel: null } }, { review: [] }]) {
@@ -39,23 +39,47 @@ for (const [before, now, after] of [
   });
 }
 
-const [installed, best, plain] = readVariants({
+const TILE = { name: "Tile", before: "5,376", after: "11,008", words: "tile raised" };
+const BUFFERS = { name: "Buffers", before: "2", after: "<3>", words: "buffers raised" };
+const VARIANTS = readVariants({
   variants: [
-    { ...KERNEL, sourceId: "installed", installed: true },
-    { ...KERNEL, sourceId: "best", us: 30, best: true },
-    { ...KERNEL, sourceId: "plain", us: 50, bottleneck: "V-bound: 88 % busy, idle 11 %", rejected: true, strategy: ["One pass.", "Two buffers."] },
+    { ...KERNEL, sourceId: "installed", attempt: 1, installed: true, changes: [] },
+    { ...KERNEL, sourceId: "best", us: 30, attempt: 7, best: true, changes: [TILE, BUFFERS] },
+    { ...KERNEL, sourceId: "plain", us: 50, source: "measured", rejected: true, changes: [] },
     { us: 1 },
   ],
 });
+const [installed, best, plain] = VARIANTS;
 assert.ok(installed !== undefined && best !== undefined && plain !== undefined);
+const PLACE = { uri: REVIEW.uri, regionId: "r" };
 
-test("a variant reads as its latency, what binds it, and how it works", () => {
-  assert.deepEqual(variantRow(plain), {
-    label: "50.0 µs estimated",
-    description: "rejected · V-bound",
-    detail: "One pass. Two buffers.",
-  });
-  assert.equal(variantRow(installed).description, "accepted · MTE2");
+/** The words of each row of the table, cell by cell. */
+function rows(all: typeof VARIANTS): string[][] {
+  const page = variantsPage(PLACE, all, "n0nce", "en");
+  return [...page.matchAll(/<tr>([\s\S]*?)<\/tr>/g)].map(([, row]) =>
+    [...(row ?? "").matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) => (cell ?? "").replace(/<br>/g, "; ").replace(/<\/a>/g, " ").replace(/<[^>]*>/g, "").trim()),
+  );
+}
+
+test("variants are a table: latency, attempt, what differs in two words and in the schedule's own fields", () => {
+  assert.deepEqual(rows(VARIANTS), [
+    ["Latency", "Attempt", "What differs", "Schedule", "State", "Look closer"],
+    ["35.2 µs estimated", "1", "", "", "accepted", "Compare"],
+    ["30.0 µs estimated", "7", "tile raised", "Tile 5,376 → 11,008; Buffers 2 → &#60;3&#62;", "fastest", "Compare Review"],
+    ["50.0 µs measured", "", "same schedule", "", "rejected", "Compare Review"],
+  ]);
+  assert.deepEqual(rows([best]).at(1)?.at(-1), "Review");
+});
+
+test("a variant's links say which kernels they are about, and accept none", () => {
+  const page = variantsPage(PLACE, VARIANTS, "n0nce", "en");
+  const links = [...page.matchAll(/href="command:([\w.]+)\?([^"]*)"/g)].map(([, name, query]) => [name, JSON.parse(decodeURIComponent((query ?? "").replace(/&#39;/g, "'"))) as unknown]);
+  assert.deepEqual(links.slice(0, 3), [
+    ["evokernel.compareVariant", [{ ...PLACE, sourceId: "installed", other: "best" }]],
+    ["evokernel.compareVariant", [{ ...PLACE, sourceId: "best", other: "installed" }]],
+    ["evokernel.reviewVariant", [{ ...PLACE, sourceId: "best" }]],
+  ]);
+  assert.doesNotMatch(page, /command:evokernel\.a|<script|style="/);
 });
 
 test("a variant is compared with the installed one, the installed one with the fastest", () => {

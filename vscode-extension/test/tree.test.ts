@@ -13,8 +13,8 @@ const DASHBOARD = readState({
     ],
     kernels: [{ uri: "file:///ws/my%20model.py", name: "softmax_1", line: 12, stale: true, why: "Its code changed." }],
     offers: [
-      { uri: "file:///ws/model.py", regionId: "r", name: "gelu_1", words: "gelu: 9 µs", ready: true },
-      { uri: "file:///ws/model.py", regionId: "s", name: "softmax_1", words: "softmax", ready: false },
+      { uri: "file:///ws/model.py", regionId: "r", name: "gelu_1", title: "gelu", words: "gelu: 9 µs", ready: true, wasUs: 27.9, wasSource: "measured", newUs: 9, source: "modelled" },
+      { uri: "file:///ws/model.py", regionId: "s", name: "softmax_1", words: "softmax", ready: false, wasUs: 20, wasSource: "measured", newUs: 10, source: "modelled" },
     ],
   },
 });
@@ -22,7 +22,7 @@ const DASHBOARD = readState({
 assert.ok(DASHBOARD !== undefined);
 
 const kernel = (name: string): { kernel: KernelNode["kernel"]; folder: string } => ({
-  kernel: { name, latency: undefined, verifier: "twin", gates: [], sources: [] },
+  kernel: { name, title: name.replace("_1", ""), latency: undefined, verifier: "twin", gates: [], sources: [] },
   folder: `file:///ws/evokernel_kernels/${name}`,
 });
 
@@ -60,12 +60,18 @@ test("jobs say their stage and attempts, and why they wait", () => {
   assert.deepEqual([waiting?.description, waiting?.icon, waiting?.tooltip.at(-1)], ["waiting until it can be verified", "clock", "no verifier"]);
 });
 
-test("an offer says whether something is installed already", () => {
+test("an offer says what is computed, its latency and its gain where the two figures compare", () => {
   const rows = (groups(DASHBOARD, [])[0]?.children as OfferNode[]).map(offerRow);
-  assert.deepEqual(rows.map(({ description, context }) => [description, context]), [
-    ["ready", "offer.ready"],
-    ["faster", "offer.faster"],
+  assert.deepEqual(rows.map(({ label, description, context }) => [label, description, context]), [
+    ["gelu", "9.0 µs estimated · 3.1×", "offer.ready"],
+    ["softmax_1", "10.0 µs estimated", "offer.faster"],
   ]);
+  assert.deepEqual(rows[0]?.tooltip, ["gelu_1", "ready", "gelu: 9 µs"]);
 });
 
-
+test("an accepted kernel has latency and gain beside what it computes, and its package in the tooltip", () => {
+  const { kernel: bare, folder } = kernel("softmax_1");
+  const latency = { us: 10, source: "modelled", baselineUs: 25, baselineSource: "measured", rooflineUs: 5, chip: "ascend910b1" };
+  const [row] = groups(undefined, [{ kernel: { ...bare, latency }, folder }]).flatMap(({ children }) => (children as KernelNode[]).map(kernelRow));
+  assert.deepEqual([row?.label, row?.description, row?.tooltip[0]], ["softmax", "10.0 µs estimated · 2.5×", "softmax_1"]);
+});

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -23,6 +23,7 @@ from evokernel_core.domain.sentence import sentence_of
 from evokernel_core.domain.serial import from_data
 from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.mode import Progress
 from evokernel_server.documents.workspace import Captured, Document, FileProblem, text_hash
 from evokernel_server.jobs.worker import Worker, WorkerError
 from evokernel_server.texts.translations import told
@@ -37,8 +38,9 @@ _GLANCE_S = 0.05
 @define(eq=False)
 class Capture:
     """``changed`` is called with a document whenever its regions or its problem changed, ``progressed``
-    whenever its analysis begins or ends. ``root_of`` gives the folder of the client's that a file is in,
-    ``runs_in`` hears which interpreter a file's code ran in, ``say`` what was done."""
+    whenever its analysis begins or ends, ``planned`` whenever it comes further. ``root_of`` gives the
+    folder of the client's that a file is in, ``runs_in`` hears which interpreter a file's code ran in,
+    ``say`` what was done."""
 
     worker: Worker
     pause_s: Callable[[], float]
@@ -49,11 +51,14 @@ class Capture:
     root_of: Callable[[Document], str]
     runs_in: Callable[[str], None]
     say: Callable[[str], None] = lambda _: None
+    planned: Callable[[], None] = lambda: None
     _cache: OrderedDict[str, tuple[Captured, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
     _next: dict[str, Document] = field(factory=dict)
     """Documents that are captured once more behind the capture that runs, however often it was asked for."""
+    _progress: dict[str, Progress] = field(factory=dict)
+    """How far the analysis of a document is, once its regions are known."""
     _traces: set[asyncio.Task[None]] = field(factory=set)
     _tracing: WeakValueDictionary[str, asyncio.Lock] = field(factory=WeakValueDictionary)
     """One trace of a document at a time; a lock is there while somebody holds it or waits for it."""
@@ -89,6 +94,9 @@ class Capture:
         """Whether regions of a document are being captured, or the programs around them traced."""
         traced = any(task.get_name() == document.uri for task in self._traces)
         return document.uri in self._tasks or traced
+
+    def progress(self, document: Document) -> Progress | None:
+        return self._progress.get(document.uri)
 
     def clear(self) -> None:
         """Empties the cache, as after a change of settings."""
@@ -180,12 +188,19 @@ class Capture:
             "apart": programs, "workspace": self.root_of(document),
         }  # fmt: skip
         began = time.monotonic()
+
+        def further(event: Mapping[str, Any]) -> None:
+            self._progress[document.uri] = Progress(int(event["done"]), int(event["total"]))
+            self.planned()
+
         try:
-            answer = await self.worker.request_again("regions", params)
+            answer = await self.worker.request_again("regions", params, on_event=further)
         except WorkerError as error:
             seconds = time.monotonic() - began
             self.say(f"{document.path.name}: not analysed after {seconds:.1f} s ({error.reason}): {error}")
             raise
+        finally:
+            self._progress.pop(document.uri, None)
         interpreter, regions = sentence_of(answer.get("interpreter", "")), read_regions(answer)
         what = f"region{'s' * (len(regions) != 1)}" + " or programs" * programs
         seconds = time.monotonic() - began

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from attrs import frozen
+
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server.documents.status_line import Mode
@@ -21,12 +23,25 @@ _QUIET = (Mode.READY, Mode.READY_TO_REVIEW, Mode.NOTHING_TO_GAIN)
 """States of a document beside which work in the background is worth a word."""
 
 
+@frozen
+class Progress:
+    """How many regions of a document are planned, and of how many."""
+
+    done: int
+    total: int
+
+    @property
+    def words(self) -> str:
+        return _("regions {done} of {total}", done=self.done, total=self.total)
+
+
 def status_of(
     document: Document | None,
     running: Job | None,
     waiting: Sequence[Job],
     *,
     analysing: bool = False,
+    progress: Progress | None = None,
     to_review: int = 0,
     trouble: str = "",
 ) -> tuple[Mode, str, str]:
@@ -37,7 +52,7 @@ def status_of(
         return Mode.BUSY, _("Generating a kernel in {name}.", name=Path(running.file).name), ""
     mode, text = Mode.READY, _("EvoKernel is ready.")
     if document is not None:
-        mode, text = state_of(document, analysing=analysing)
+        mode, text = state_of(document, analysing=analysing, progress=progress)
     if trouble and mode in _QUIET:
         return Mode.ERROR, told(trouble), ""
     if document is not None and to_review and mode in _QUIET:
@@ -56,7 +71,7 @@ def status_of(
     return mode, text, document.uri if document else ""
 
 
-def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
+def state_of(document: Document, *, analysing: bool, progress: Progress | None = None) -> tuple[Mode, str]:
     """What is known of a text that imports torch."""
     if document.refusal:
         return Mode.OFFLINE, document.refusal
@@ -65,10 +80,19 @@ def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
         if document.tracked:
             words = _("Analysing {name}. Single kernels are shown; programs of several follow.", name=name)
             return Mode.ANALYSING, words
+        if progress is not None:
+            return Mode.ANALYSING, _("Analysing {name}: {progress}.", name=name, progress=progress.words)
         return Mode.ANALYSING, _("Analysing {name}.", name=name)
     if document.problem is not None:
         return mode_of(document.problem), told(document.problem.message)
     return _found(document)
+
+
+def step_of(document: Document, progress: Progress | None) -> str:
+    """What an analysis is doing, and how far it is where that is known."""
+    if progress is not None:
+        return progress.words
+    return _("tracing programs") if document.tracked else _("running the file")
 
 
 def mode_of(problem: FileProblem) -> Mode:

@@ -30,7 +30,8 @@ class Mode(StrEnum):
 class StatusParams:
     """What ``evokernel/status`` carries. ``offers`` counts faster kernels that wait for a decision;
     ``uri`` is the document that mode and text are about, empty where they are about the server. ``chip`` is
-    the device that kernels are written for, ``kind`` what they are called."""
+    the device that kernels are written for, ``kind`` what they are called. ``progress`` is what an
+    analysis does and how far it is, in some words."""
 
     mode: str
     text: str
@@ -40,6 +41,7 @@ class StatusParams:
     uri: str = ""
     chip: str = ""
     kind: str = ""
+    progress: str = ""
 
 
 @define(eq=False)
@@ -49,8 +51,8 @@ class StatusLine:
     send: Callable[[str, object], None]
     current: StatusParams = StatusParams(Mode.READY.value, "EvoKernel is ready.", "", "")
 
-    def set(self, mode: Mode, text: str, uri: str = "") -> None:
-        self._update(evolve(self.current, mode=mode.value, text=text, uri=uri))
+    def set(self, mode: Mode, text: str, uri: str = "", progress: str = "") -> None:
+        self._update(evolve(self.current, mode=mode.value, text=text, uri=uri, progress=progress))
 
     def writes_for(self, chip: str, kind: str) -> None:
         """Takes over the device that is configured; who verified for another one no longer does."""

@@ -11,6 +11,7 @@ From the worker:
     ``{"id": n, "result": {...}}`` or ``{"id": n, "error": {"reason": CODE, "message": SENTENCE}}``; a
         sentence, here and below, is what ``Sentence.data`` gives: a text, or a template with its values
     ``{"id": n, "event": {"kind": "attempt", ...}}``                  while a synthesis runs
+    ``{"id": n, "event": {"kind": "regions", "done", "total"}}``      while single kernels are planned
 
 Methods and results:
     ``regions {path, text, symbol, programs, apart, workspace}`` -> ``{"regions": [{"region", "estimate",
@@ -137,12 +138,14 @@ class Worker:
             if self._calls.pop(number, None) and not call.future.done():
                 self._write({"method": "cancel", "params": {"id": number}})
 
-    async def request_again(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def request_again(
+        self, method: str, params: Mapping[str, Any], *, on_event: Event | None = None
+    ) -> dict[str, Any]:
         """As ``request`` for a short request, asked again of the next worker where one died."""
         for _turn in range(_TRIES - 1):
             with contextlib.suppress(WorkerDied):
-                return await self.request(method, params)
-        return await self.request(method, params)
+                return await self.request(method, params, on_event=on_event)
+        return await self.request(method, params, on_event=on_event)
 
     async def _wait(self, number: int, call: _Call, cancel: asyncio.Event) -> dict[str, Any]:
         flag = asyncio.ensure_future(cancel.wait())

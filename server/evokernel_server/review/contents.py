@@ -23,7 +23,7 @@ from evokernel_server.offers.pending import baseline_words, microseconds
 from evokernel_server.options import camel
 from evokernel_server.texts.hazards import warnings_in
 from evokernel_server.texts.plain import plain
-from evokernel_server.texts.strategies import strategy_words
+from evokernel_server.texts.strategies import ScheduleChange, strategy_words
 from evokernel_server.texts.translations import _, sourced, told
 
 MOST_SIZES = 3
@@ -81,9 +81,13 @@ class ReviewedKernel:
 
 @frozen
 class Variant:
-    """A verified kernel of a region, and how it stands to the others."""
+    """A verified kernel of a region, and how it stands to the others. ``attempt`` counts the task's attempts
+    from 1 (0: of another memory); ``changes`` are the fields in which its schedule differs from the accepted
+    kernel's, or where none is accepted from the best one's."""
 
     kernel: ReviewedKernel
+    attempt: int
+    changes: tuple[ScheduleChange, ...]
     installed: bool
     rejected: bool
     best: bool
@@ -112,6 +116,14 @@ class File:
 
 
 @frozen
+class Guard:
+    """What a guard asks: of ``name``, or where that is empty of the whole call."""
+
+    name: str
+    condition: str
+
+
+@frozen
 class InnerKernel:
     """A region inside the reviewed one that has a verified kernel of its own; ``line`` from 0."""
 
@@ -122,7 +134,9 @@ class InnerKernel:
 
 @frozen
 class Review:
-    """``before`` and ``after`` are the whole text of ``file`` at ``version``; ``line`` is from 0."""
+    """``before`` and ``after`` are the whole text of ``file`` at ``version``. Lines are from 0: ``line`` is
+    that of the call or the region in ``before``, ``change_line`` the first one in ``after`` that the edit of
+    the region changes; both are the same where nothing changes."""
 
     uri: str
     file: str
@@ -130,10 +144,11 @@ class Review:
     name: str
     title: str
     line: int
+    change_line: int
     version: int
     before: str
     after: str
-    guards: tuple[str, ...]
+    guards: tuple[Guard, ...]
     why: tuple[str, ...]
     kernel: ReviewedKernel
     installed: ReviewedKernel | None
@@ -269,10 +284,10 @@ def _timed(latency: Latency | None) -> str:
 
 def wire(value: Any) -> Any:
     """Frozen objects as JSON objects, with names as clients expect them: ``source_id`` is ``sourceId``. A
-    Variant is its kernel with three words more."""
+    Variant is its kernel with what sets it apart."""
     if isinstance(value, Variant):
-        marks = {"installed": value.installed, "rejected": value.rejected, "best": value.best}
-        return {**wire(value.kernel), **marks}
+        own = {field.name: getattr(value, field.name) for field in attrs.fields(Variant)[1:]}
+        return {**wire(value.kernel), **wire(own)}
     if attrs.has(type(value)):
         names = [field.name for field in attrs.fields(type(value))]
         return {camel(name): wire(getattr(value, name)) for name in names}

@@ -16,6 +16,7 @@ from attrs import define, frozen
 
 from evokernel_core import __version__
 from evokernel_core.domain.job import Job, JobKind
+from evokernel_core.domain.title import title_of
 from evokernel_core.foreign import read_foreign
 from evokernel_core.memory.activity import decisions, lessons, progress, trajectory
 from evokernel_core.memory.jobs import ENDED
@@ -255,15 +256,19 @@ def why_stale(name: str, installed: Installed | None, chip: str) -> str:
 
 
 def _offer(offer: Offer) -> Answer:
+    """``was`` is what the kernel replaces: the accepted one, or PyTorch's own."""
+    old, new, task = offer.old, offer.new, offer.region.task
     return {
         "uri": offer.uri,
         "regionId": offer.region.id,
         "name": offer.name,
+        "title": plain(title_of(task, offer.region.symbol)) if task else offer.name,
         "words": offer.words,
-        "oldUs": offer.old.us if offer.old else None,
-        "newUs": offer.new.us,
-        "source": offer.new.source.value,
-        "ready": offer.old is None,
+        "wasUs": old.us if old else new.baseline_us,
+        "wasSource": (old.source if old else new.baseline_word).value,
+        "newUs": new.us,
+        "source": new.source.value,
+        "ready": old is None,
     }
 
 

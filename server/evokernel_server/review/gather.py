@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.placement import Placement
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.sentence import sentence_of
+from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LatencySource
@@ -24,7 +25,7 @@ from evokernel_core.private import private_opener
 from evokernel_core.twin.page_words import with_words
 from evokernel_core.vendor.rival import Rival
 from evokernel_server.documents.edits import read_edits
-from evokernel_server.documents.line_index import Text
+from evokernel_server.documents.line_index import Edit, Text
 from evokernel_server.documents.packages import Installed, read_installed, read_kernel
 from evokernel_server.documents.workspace import Document
 from evokernel_server.errors import Refused
@@ -33,6 +34,7 @@ from evokernel_server.offers.overlaps import REPLACEABLE
 from evokernel_server.offers.pending import microseconds
 from evokernel_server.review.contents import (
     File,
+    Guard,
     InnerKernel,
     Review,
     ReviewedKernel,
@@ -42,23 +44,43 @@ from evokernel_server.review.contents import (
 )
 from evokernel_server.review.explanations import what_changed, why_faster
 from evokernel_server.texts.plain import plain
-from evokernel_server.texts.strategies import steps_between, strategy_changes
+from evokernel_server.texts.strategies import changes_between, steps_between, strategy_changes
 from evokernel_server.texts.translations import _, marked, sourced, spoken, told
 
 _TRIES = 5
 """How often a plan is made anew for a document that changed meanwhile."""
+_SUBJECTS = ("name", "names", "value")
+"""What guards call that which they are about."""
 
 
-@frozen
+@define(frozen=True, slots=False)
 class Planned:
-    """What applying would do to a text: the package's name, the text with its call, the guards in words."""
+    """What applying would do to a text: the package's name, the edits that call it, the guards in words."""
 
     name: str
     before: Text
-    after: str
+    edits: tuple[Edit, ...]
     version: int
-    guards: tuple[str, ...]
+    guards: tuple[Guard, ...]
     rival: Rival | None
+
+    @cached_property
+    def after(self) -> Text:
+        """The text as the edits leave it, which are the ones that applying makes."""
+        after = self.before
+        for edit in sorted(self.edits, key=lambda edit: edit.start, reverse=True):
+            after = after.apply(edit)
+        return after
+
+    def changed_line(self, start: int) -> int:
+        """The line in the text after the edits, from 0, of the edit that is nearest to an offset in the text
+        before: that of a region, not the import's."""
+        if not self.edits:
+            return self.before.line_of(start)
+        nearest = min(self.edits, key=lambda edit: abs(edit.start - start))
+        above = (edit for edit in self.edits if edit.start < nearest.start)
+        moved = sum(len(edit.text) - (edit.end - edit.start) for edit in above)
+        return self.after.line_of(nearest.start + moved)
 
 
 @define(eq=False)
@@ -88,13 +110,18 @@ class Reviews:
         if not verified.fit:
             raise Refused(_(NONE))
         best = verified.best(spot.wanted)
-        installed = spot.installed.source_id if spot.installed else ""
+        accepted = await self._installed(spot.installed, verified) if spot.installed else None
+        compared = accepted or best or verified.fit[0]
+        tried = await self.kernels.store(lambda memory: memory.attempts(task_id=spot.task.task_id))
+        numbers = {attempt.source_id: number for number, attempt in reversed([*enumerate(tried, 1)])}
         return tuple(
             Variant(
                 _shown(entry, spot),
-                installed=entry.source.source_id == installed,
+                attempt=numbers.get(entry.source.source_id, 0),
+                changes=changes_between(compared.source.strategy, entry.source.strategy),
+                installed=_is_same(entry, accepted),
                 rejected=entry.source.source_id in verified.rejected,
-                best=best is not None and entry.source.source_id == best.source.source_id,
+                best=_is_same(entry, best),
             )
             for entry in verified.fit
         )
@@ -156,6 +183,7 @@ class Reviews:
 
     async def _gather(self, spot: Spot, verified: Verified, chosen: Stored, planned: Planned) -> Review:
         kernel, document = _shown(chosen, spot), spot.document
+        start = _start(spot, planned)
         vendor = _vendor(planned.rival, kernel)
         old = await self._installed(spot.installed, verified) if spot.installed else None
         installed = _shown(old, spot) if old else None
@@ -171,10 +199,11 @@ class Reviews:
             region_id=spot.region.id,
             name=spot.name or planned.name,
             title=plain(_("{what} in {where}", what=spot.region.op_category, where=where)),
-            line=_line(spot, planned),
+            line=planned.before.line_of(start),
+            change_line=planned.changed_line(start),
             version=planned.version,
             before=planned.before.content,
-            after=planned.after,
+            after=planned.after.content,
             guards=planned.guards,
             why=(*why_faster(kernel, spot.task, chosen.source.strategy, vendor), *changes),
             kernel=kernel,
@@ -231,19 +260,27 @@ def _shown(stored: Stored, spot: Spot) -> ReviewedKernel:
     return kernel_of(stored.source, verdict, latency_of(stored), spot.task)
 
 
+def _is_same(one: Stored, other: Stored | None) -> bool:
+    return other is not None and one.source.source_id == other.source.source_id
+
+
 def _of_package(installed: Installed) -> Stored | None:
     kernel = read_kernel(installed)
     return Stored(*kernel, "", Stage.DRAFT) if kernel is not None else None
 
 
 def planned_of(text: Text, version: int, answer: Mapping[str, Any]) -> Planned:
-    """The text as the edits leave it, which are the ones that applying makes."""
-    after = text
-    for edit in sorted(read_edits(text, answer["edits"]), key=lambda edit: edit.start, reverse=True):
-        after = after.apply(edit)
     rival = from_data(answer["rival"], Rival) if answer.get("rival") else None
-    guards = tuple(plain(told(sentence_of(sentence))) for sentence in answer["guards"])
-    return Planned(str(answer["name"]), text, after.content, version, guards, rival)
+    guards = tuple(guard_of(sentence_of(sentence)) for sentence in answer["guards"])
+    return Planned(str(answer["name"]), text, read_edits(text, answer["edits"]), version, guards, rival)
+
+
+def guard_of(sentence: Sentence) -> Guard:
+    """A condition apart from what it is about, where its sentence begins with that."""
+    words = plain(told(sentence))
+    subjects = (plain(str(sentence.values[key])) for key in _SUBJECTS if key in sentence.values)
+    name = next((subject for subject in subjects if subject and words.startswith(subject)), "")
+    return Guard(name, words.removeprefix(name).lstrip(" :："))
 
 
 def _vendor(rival: Rival | None, kernel: ReviewedKernel) -> Vendor | None:
@@ -255,13 +292,13 @@ def _vendor(rival: Rival | None, kernel: ReviewedKernel) -> Vendor | None:
     return Vendor(rival.name, us, word)
 
 
-def _line(spot: Spot, planned: Planned) -> int:
-    """The line, from 0, of the call, else of the region's code."""
+def _start(spot: Spot, planned: Planned) -> int:
+    """The offset of the call, else of the region's code, in the text before."""
     calls = [call for call in spot.document.calls if call.name == spot.name]
     tracked = spot.document.region(spot.region.id)
     if calls:
-        return planned.before.line_of(calls[0].extent.start)
-    return planned.before.line_of(tracked.extent.start) if tracked else spot.region.span.line - 1
+        return calls[0].extent.start
+    return (tracked.extent if tracked else planned.before.extent(spot.region.span)).start
 
 
 def _part_words(region: Region, best: Stored) -> str:

@@ -38,7 +38,7 @@ def review_page(review: Review) -> str:
         *_section(_("Evidence"), _evidence(review)),
         *_section(_("Why it is faster, and its bottleneck"), _list(review.why)),
         *_section(_("How it works"), _list(review.kernel.strategy)),
-        *_section(_("Guards"), _list(review.guards)),
+        *_section(_("Guards"), _guards(review)),
         *_section(_("The change in your file"), _python(review)),
         *_section(_("The kernel's files"), _files(review)),
         *_section(_("Parts with a kernel of their own"), _list(_parts(review))),
@@ -54,18 +54,8 @@ _DECIDE = (
 
 def variants_page(title: str, variants: Iterable[Variant]) -> str:
     """The verified kernels of a region, the fastest first."""
-    head = (_("kernel"), _("latency"), _("chip"), _("verifier"), _("bottleneck"), _("marks"))
-    rows = [
-        f"| {' | '.join(head)} |",
-        "|---|---|---|---|---|---|",
-        *(_variant(variant) for variant in variants),
-    ]
-    words = [
-        line
-        for variant in variants
-        for line in ("", f"## {code(variant.kernel.source_id[:12])}", "", *_list(variant.kernel.strategy))
-    ]
-    return _page(f"# {_text(title)}", "", *rows, *words)
+    head = (_("kernel"), _("latency"), _("attempt"), _("what differs"), _("schedule"), _("marks"))
+    return table_page(title, head, map(_variant, variants))
 
 
 def table_page(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -133,6 +123,15 @@ def _evidence(review: Review) -> Iterator[str]:
         yield _row(f"{gate.name}: {gate.status}", gate.detail)
 
 
+def _guards(review: Review) -> Iterator[str]:
+    named = [guard for guard in review.guards if guard.name]
+    if named:
+        yield from (_row(_("name"), _("condition")), "|---|---|")
+        yield from (_row(guard.name, guard.condition) for guard in named)
+        yield ""
+    yield from _list(guard.condition for guard in review.guards if not guard.name)
+
+
 def _error(kernel: ReviewedKernel) -> str:
     if kernel.error is None:
         return _("not recorded by this verdict")
@@ -152,14 +151,18 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(map(_cell, cells))} |"
 
 
-def _variant(variant: Variant) -> str:
-    kernel = variant.kernel
+def _variant(variant: Variant) -> tuple[str, ...]:
+    kernel, changes = variant.kernel, variant.changes
     marks = [word for word, holds in (
         (_("best"), variant.best), (_("accepted"), variant.installed), (_("rejected"), variant.rejected)
     ) if holds]  # fmt: skip
-    figure = sourced(microseconds(kernel.us), kernel.source)
-    return _row(
-        kernel.source_id[:12], figure, kernel.chip, kernel.verifier, kernel.bottleneck, ", ".join(marks)
+    return (
+        kernel.source_id[:12],
+        _figure(kernel),
+        str(variant.attempt or ""),
+        changes[0].words if changes else "",
+        "; ".join(f"{change.name} {change.before} → {change.after}" for change in changes),
+        ", ".join(marks),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import fields
+from attrs import evolve, fields, frozen
 
 from evokernel_core.domain.descriptor import Descriptor
 from evokernel_core.domain.kernel import THEN, Setting, Strategy
@@ -47,6 +47,16 @@ _SETTINGS: Mapping[str, str] = {
 _MOST_CHANGES = 12
 
 
+@frozen
+class ScheduleChange:
+    """A field of a schedule in which two differ; ``words`` say how, such as "tile raised"."""
+
+    name: str
+    before: str
+    after: str
+    words: str
+
+
 def strategy_words(strategy: Strategy) -> tuple[str, ...]:
     """The schedule in sentences: its own notes, then its archive cell."""
     axes = _cell(strategy.descriptor).items()
@@ -64,13 +74,22 @@ def strategy_words(strategy: Strategy) -> tuple[str, ...]:
 def strategy_changes(old: Strategy, new: Strategy) -> tuple[str, ...]:
     """What the new strategy has in place of the old one's, a sentence each; empty where they declare the
     same."""
+    changes = changes_between(old, new)
     result = [
+        _("{name}: {new} instead of {old}.", name=change.name, new=change.after, old=change.before)
+        for change in changes[:_MOST_CHANGES]
+    ]
+    left = len(changes) - _MOST_CHANGES
+    return (*result, *([_("And {count} further settings.", count=left)] if left > 0 else []))
+
+
+def changes_between(old: Strategy, new: Strategy) -> tuple[ScheduleChange, ...]:
+    """The fields of a schedule that differ: the family first, then the archive cell, then settings."""
+    return (
         *_family(old, new),
         *_axes(_cell(old.descriptor), _cell(new.descriptor)),
         *_settings(old, new),
-    ]
-    left = len(result) - _MOST_CHANGES
-    return (*result[:_MOST_CHANGES], *([_("And {count} further settings.", count=left)] if left > 0 else []))
+    )
 
 
 def steps_between(candidates: tuple[Stored, ...], old: str, new: str) -> tuple[str, ...]:
@@ -104,32 +123,48 @@ def _cell(descriptor: Descriptor) -> dict[str, str]:
     return {name: word for name, word in words.items() if word != "unknown"}
 
 
-def _family(old: Strategy, new: Strategy) -> Iterator[str]:
+def _family(old: Strategy, new: Strategy) -> Iterator[ScheduleChange]:
     if old.family != new.family:
-        yield _("Family: {new} instead of {old}.", new=_family_word(new.family), old=_family_word(old.family))
+        yield _other(_("family"), _family_word(old.family), _family_word(new.family))
 
 
-def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def _axes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[ScheduleChange]:
     for name, word in new.items():
         if name in old and old[name] != word:
-            yield _instead(_(_AXES[name]).capitalize(), _(word), _(old[name]))
+            yield _other(_(_AXES[name]), _(old[name]), _(word))
 
 
-def _settings(old: Strategy, new: Strategy) -> Iterator[str]:
+def _settings(old: Strategy, new: Strategy) -> Iterator[ScheduleChange]:
     """Settings mean the same in strategies of one family and version only."""
     if (old.family, old.version) != (new.family, new.version):
         return
     before, after = old.all_settings(), new.all_settings()
     if old.groups != new.groups:
-        yield _("Operations are grouped into kernels in another way.")
+        yield _other(_("grouping of operations"), _grouping(old), _grouping(new))
         return  # the kernels' numbers are others
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
-            yield _instead(_setting(name), _value(after.get(name)), _value(before.get(name)))
+            yield _setting_change(_setting(name), before.get(name), after.get(name))
 
 
-def _instead(name: str, new: str, old: str) -> str:
-    return _("{name}: {new} instead of {old}.", name=name, new=new, old=old)
+def _setting_change(name: str, old: Setting | None, new: Setting | None) -> ScheduleChange:
+    change = _other(name, _value(old), _value(new))
+    if isinstance(new, bool):
+        return evolve(change, words=_("{what} on", what=name) if new else _("{what} off", what=name))
+    if isinstance(old, int) and isinstance(new, int):
+        return evolve(
+            change, words=_("{what} raised", what=name) if new > old else _("{what} lowered", what=name)
+        )
+    return change
+
+
+def _other(name: str, old: str, new: str) -> ScheduleChange:
+    return ScheduleChange(f"{name[:1].upper()}{name[1:]}", old, new, _("other {what}", what=name))
+
+
+def _grouping(strategy: Strategy) -> str:
+    """The numbers of the operations that each kernel call computes."""
+    return plain(" | ".join(" ".join(map(str, group)) for group in strategy.groups))
 
 
 def _setting(name: str) -> str:
@@ -137,8 +172,7 @@ def _setting(name: str) -> str:
     number, _dot, own = name.rpartition(".")
     words = _(_SETTINGS[own]) if own in _SETTINGS else own.replace("_", " ")
     kernel = _("kernel {number}, ", number=int(number) + 1) if number.isdigit() else ""
-    text = plain(f"{kernel}{words}")
-    return text[:1].upper() + text[1:]
+    return plain(f"{kernel}{words}")
 
 
 def _value(value: Setting | None) -> str:

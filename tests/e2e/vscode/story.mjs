@@ -121,11 +121,13 @@ async function ready(desk) {
 
 async function review(desk) {
   await desk.press(READY, "Review");
-  await desk.modified("from evokernel_kernels import");
-  const { text } = await desk.pageWith(/Why it is faster/);
-  for (const words of ["Eager", "Roofline limit", "Guards", "What was verified", "float32 4096×1024", "estimated", "op_kernel.cpp (new)"]) {
+  await desk.modified(".run(");
+  const { frame, text } = await desk.pageWith(/Why it is faster/);
+  for (const words of ["Eager", "Roofline limit", "estimated", "Guards", "Condition", "What was verified"]) {
     check(text.includes(words), `The evidence does not say “${words}”.`);
   }
+  await frame.getByText("What was verified").click();
+  await frame.getByText("float32 4096×1024").first().waitFor();
   for (const label of ["Accept Kernel", "Reject Kernel", "Snooze Kernel"]) await desk.titleButton(label).waitFor();
   check(isUntouched(), "Looking at a review changed the file.");
   await desk.shot("06-review");
@@ -134,6 +136,7 @@ async function review(desk) {
 
 async function kernelFiles(desk) {
   const { frame } = await desk.pageWith(/Why it is faster/);
+  await frame.getByText("The kernel's files").click();
   await frame.getByText("op_kernel.cpp (new)").click();
   await desk.modified("kernel_operator.h");
   await desk.shot("07-kernel-file");
@@ -217,13 +220,14 @@ async function notice(desk) {
 async function variants(desk, name) {
   await desk.clickLine(`${name}.run(`);
   await desk.command("EvoKernel: Compare Kernel Variants");
-  const rows = await desk.rows("µs");
+  const { frame } = await desk.pageWith(/Verified kernels of this code/);
+  const rows = frame.locator("tr", { hasText: "µs" });
   const all = (await rows.allTextContents()).map(plain);
   check(all.length >= 2, `Two kernels were verified, and ${all.length} are listed.`);
-  check(all.some((row) => row.includes("installed")), `No variant is marked as installed: ${all.join(" | ")}`);
+  check(all.some((row) => row.includes("accepted")), `No variant is marked as accepted: ${all.join(" | ")}`);
   check(all.every((row) => /µs (estimated|measured)/.test(row)), "A variant has no latency with its source.");
   await desk.shot("12-variants");
-  await rows.nth(1).click();
+  await rows.nth(1).getByText("Compare").click();
   await desk.diffEditor().waitFor();
   await desk.shot("13-variant-diff");
   step(`variants: ${all.length}`);
@@ -303,7 +307,7 @@ async function chinese(port, name) {
     await desk.clickLine(`${name}.run(`);
     await desk.command("EvoKernel: 审阅算子");
     const { text } = await desk.pageWith(/此算子已采用/);
-    for (const words of ["时延", "校验了什么", "算子在以下条件下运行"]) check(text.includes(words), `The evidence does not say ${words}.`);
+    for (const words of ["时延", "守卫条件", "校验了什么"]) check(text.includes(words), `The evidence does not say ${words}.`);
     await desk.shot("18-chinese");
     step("Chinese");
   } catch (error) {

@@ -158,7 +158,8 @@ def test_a_package_reads_back_as_what_was_written(
     assert read_task == task
     assert read_source == source
     assert manifest["source_id"] == source.source_id
-    assert json.loads((folder / "kernel.json").read_text())["task_id"] == task.task_id
+    written = json.loads((folder / "kernel.json").read_text())
+    assert (written["task_id"], written["title"]) == (task.task_id, "Model.forward")
 
 
 def test_a_folder_that_is_no_package_is_a_usage_error(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ export class Uri {
   private constructor(
     readonly scheme: string,
     readonly path: string,
+    readonly query = "",
   ) {}
   static parse(text: string): Uri {
     const [scheme, ...rest] = text.split(":");
@@ -16,14 +17,14 @@ export class Uri {
   static file(path: string): Uri {
     return new Uri("file", path);
   }
-  static from({ scheme, path }: { scheme: string; path: string }): Uri {
-    return new Uri(scheme, path);
+  static from({ scheme, path, query }: { scheme: string; path: string; query: string }): Uri {
+    return new Uri(scheme, path, query);
   }
   get fsPath(): string {
     return this.path;
   }
   toString(): string {
-    return `${this.scheme}://${this.path}`;
+    return `${this.scheme}://${this.path}${this.query === "" ? "" : `?${this.query}`}`;
   }
 }
 
@@ -80,12 +81,13 @@ export const desk = {
   answers: {} as Record<string, Run>,
   opened: [] as string[],
   page: "",
+  editors: [] as { document: { uri: Uri }; visibleRanges: Range[] }[],
   settings: {} as Record<string, unknown>,
 };
 
 export function clearDesk(): void {
   Object.assign(desk, { ran: [], context: {}, tabs: [], said: [], toasts: [], choose: () => undefined, type: "", answers: {} });
-  Object.assign(desk, { opened: [], page: "", settings: {} });
+  Object.assign(desk, { opened: [], page: "", editors: [], settings: {} });
 }
 
 export const commands = {
@@ -135,9 +137,6 @@ class Picker {
     this.selected = items;
     this.selection(items);
   }
-  onDidTriggerItemButton(): void {
-    // Buttons are pressed in the real editor.
-  }
   onDidAccept(run: Run): void {
     this.accept = run;
   }
@@ -168,9 +167,24 @@ class Picker {
 }
 
 const event = (): { dispose: () => void } => ({ dispose: () => undefined });
+const scrolled: Run[] = [];
+
+/** The person scrolls, so that these lines of a document are what is seen. */
+export function scroll(uri: Uri, first: number, last: number): void {
+  desk.editors = [{ document: { uri }, visibleRanges: [new Range(new Position(first, 0), new Position(last, 0))] }];
+  for (const look of scrolled) look();
+}
 
 export const window = {
   activeTextEditor: undefined as unknown,
+  get visibleTextEditors(): unknown {
+    return desk.editors;
+  },
+  onDidChangeVisibleTextEditors: event,
+  onDidChangeTextEditorVisibleRanges: (look: Run): { dispose: () => void } => {
+    scrolled.push(look);
+    return { dispose: () => undefined };
+  },
   tabGroups: {
     onDidChangeTabs: event,
     onDidChangeTabGroups: event,
