@@ -14,6 +14,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.store import Memory
+from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.synthesis.session import Session
 from evokernel_core.targets import author_for
 from evokernel_core.targets.ascendc.kernels.fused.fused_schedule import initial, moves, refusal
@@ -138,6 +139,8 @@ def test_only_settings_that_ask_for_it_have_it(builder: Any, chip: Any, tmp_path
         for half in (False, True):
             with Session(Settings(half=half), tmp_path, memory) as session:
                 author = session.author
+                proposer = session.proposer()
+                assert isinstance(proposer, ScheduleProposer) and proposer.author == author
             names = [move.name for move in author.moves(task, author.initial(task))]
             assert (_IN_HALF in names) is half
             assert (author.adapt(gelu(builder, (2048, 1500)), halves) is not None) is half
