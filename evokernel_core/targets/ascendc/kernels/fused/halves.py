@@ -19,9 +19,8 @@ _OPERATIONS = PLAIN | {"expand_columns"}
 
 def applies(planned: Plan) -> bool:
     """Whether all that a plan reads and writes is half, and no reduction would add up in it."""
-    return not planned.reductions and all(
-        tensor.dtype == "float16" for tensor in (*planned.inputs, *planned.outputs)
-    )
+    dtypes = [*(part.dtype for part in planned.inputs), *(part.dtype for part in planned.outputs)]
+    return not planned.reductions and all(dtype == "float16" for dtype in dtypes)
 
 
 def refusal(kernel: Kernel) -> Sentence | None:
