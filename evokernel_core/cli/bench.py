@@ -123,7 +123,7 @@ def key_of(settings: Settings, files: Iterable[Path], groups: int = 0) -> str:
         "groups": groups,
         "settings": [settings.budget, settings.patience, settings.proposer, settings.policy,
                      settings.retrieval, settings.chip, settings.seed, settings.verifier_url,
-                     settings.endpoint.model, settings.candidates_at_once],
+                     settings.endpoint.model, settings.candidates_at_once, settings.half],
     }  # fmt: skip
     return hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
 

@@ -105,6 +105,8 @@ _SHARED = (
     click.option("--candidates-at-once", default=0, show_default=True, type=click.IntRange(0), metavar="N",
                  help="Kernels of one region that are verified at a time; 0: as many as the verifier has "
                       "workers, one on this machine."),
+    click.option("--half", is_flag=True,
+                 help="Let work on float16 be computed in float16, where its results pass the gates too."),
     *model_options.OPTIONS,
     click.option("--seed", default=0, show_default=True, type=int, help="Seed of the search's choices."),
 )  # fmt: skip

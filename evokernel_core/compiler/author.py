@@ -13,6 +13,7 @@ from evokernel_core.compiler.family import Move
 from evokernel_core.compiler.fusion.program import draft, plan_program
 from evokernel_core.compiler.legalise import legalised
 from evokernel_core.compiler.planned import Planned, identifier, of_legalised, planned
+from evokernel_core.compiler.strategies import in_half
 from evokernel_core.compiler.target import Target
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -27,11 +28,13 @@ where both are about as good, and the usual one has fewer kernels."""
 
 @frozen
 class KernelAuthor:
-    """Writes kernels in a target's language for one device. Its methods raise PlanError, with the reason,
-    where a task cannot be planned, and StrategyError where a strategy is not the task's."""
+    """Writes kernels in a target's language for one device; ``half``: whether it proposes arithmetic in half.
+    Its methods raise PlanError, with the reason, where a task cannot be planned, and StrategyError where a
+    strategy is not the task's."""
 
     target: Target
     device: Device
+    half: bool = False
 
     def covered_ops(self) -> Mapping[str, str]:
         """ATen name to its category, of what kernels compute, several in a row too."""
@@ -74,7 +77,7 @@ class KernelAuthor:
         what this one cannot read."""
         task = legalised(task, self.device, self.target)
         family = family_of_task(task, self.device, self.target)
-        if family is None or strategy.family not in family.strategies:
+        if family is None or strategy.family not in family.strategies or not self.proposes(strategy):
             return None
         try:
             return family.adapt(task, strategy, self.device)
@@ -83,7 +86,11 @@ class KernelAuthor:
 
     def moves(self, task: KernelTask, strategy: Strategy) -> tuple[Move, ...]:
         """The named steps from a strategy; those of a program's most expensive kernels come first."""
-        return self.planned(task, strategy).moves()
+        return tuple(m for m in self.planned(task, strategy).moves() if self.proposes(m.strategy))
+
+    def proposes(self, strategy: Strategy) -> bool:
+        """Whether the settings allow it."""
+        return self.half or not in_half(strategy)
 
     def estimate_us(self, task: KernelTask, strategy: Strategy) -> float:
         """Modelled microseconds of a strategy, all launches included."""

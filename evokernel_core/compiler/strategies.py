@@ -5,7 +5,7 @@ from __future__ import annotations
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
 
-_FORMULA = frozenset({"eager_rounding", "online", "reduction", "cut", "family"})
+_FORMULA = frozenset({"eager_rounding", "half", "online", "reduction", "cut", "family"})
 """Settings that change what is computed, or where it is rounded; others change what lies where, and when."""
 
 
@@ -23,6 +23,11 @@ def rounds_like_torch(strategy: Strategy) -> int:
     return sum(
         value is True for key, value in strategy.all_settings().items() if key.endswith("eager_rounding")
     )
+
+
+def in_half(strategy: Strategy) -> bool:
+    """Whether a kernel of it computes in half, which nothing proposes unless the settings ask for it."""
+    return any(key.rsplit(".", 1)[-1] == "half" and value for key, value in strategy.all_settings().items())
 
 
 def require_known(strategy: Strategy) -> None:

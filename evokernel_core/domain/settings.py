@@ -87,6 +87,7 @@ class Settings:
     ``programs``: offer several kernels in a row too, up to whole forwards. ``evaluation``: modules are called
     in that mode to see what kernels would gain, else in the one that they are built in.
     ``candidates_at_once``: kernels of one task that are verified at a time; 0: as many as the verifier says.
+    ``half``: work on halves may be computed in half.
     """
 
     interpreter: str = ""
@@ -105,4 +106,5 @@ class Settings:
     programs: bool = True
     evaluation: bool = True
     candidates_at_once: int = 0
+    half: bool = False
     seed: int = 0

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
+from evokernel_core.compiler.strategies import in_half
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import (
@@ -278,12 +279,15 @@ class _Run:
         )
 
     def take_in_known(self) -> None:
-        """Takes in every kernel that this verifier has judged, and this job's own attempts."""
+        """Takes in every kernel that this verifier has judged and that the settings allow, and this job's own
+        attempts."""
         engine, search = self.engine, self.search
         engine.memory.record_task(search.task, self.features)
         stored = engine.memory.candidates(search.task.task_id, engine.verifier.name, engine.settings.chip)
         search.wishes = wishes(stored, engine.memory.rejections(search.task.task_id))
         for entry in stored:
+            if in_half(entry.source.strategy) and not engine.settings.half:
+                continue
             verdict = as_of_today(search.task, entry.source, entry.verdict)
             search.add(Candidate(entry.source, verdict, entry.parent))
         for attempt in engine.memory.attempts(job_id=self.job_id):

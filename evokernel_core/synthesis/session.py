@@ -76,7 +76,7 @@ class Session:
 
     def __init__(self, settings: Settings, workspace: Path | None, memory: Memory | None = None) -> None:
         self.settings = with_keys(settings)
-        self.author: KernelAuthor = author_for(settings.chip, settings.target)
+        self.author: KernelAuthor = author_for(settings.chip, settings.target, half=settings.half)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
         self.comparisons = Comparisons(self.agent, self.author)
         self._estimator = Estimator(self.author, lambda: self.memory)

@@ -160,10 +160,10 @@ def with_device(settings: Settings) -> Settings:
     return settings
 
 
-def author_for(device: str, target: str = AUTO) -> KernelAuthor:
-    """The author of kernels for a device, by its name, in the target that settings ask for. Raises UsageError
-    for an unknown device or target."""
+def author_for(device: str, target: str = AUTO, *, half: bool = False) -> KernelAuthor:
+    """The author of kernels for a device, by its name, in the target that settings ask for, who proposes
+    arithmetic in ``half`` or does not. Raises UsageError for an unknown device or target."""
     from evokernel_core.compiler.author import KernelAuthor
 
     written = load_target(target_for(device, target))
-    return KernelAuthor(written, written.device(device))
+    return KernelAuthor(written, written.device(device), half)

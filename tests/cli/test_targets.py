@@ -25,7 +25,7 @@ def f(x):
 OPTIONS: dict[str, Any] = {
     "interpreter": "", "target": "auto", "chip": "", "budget": 1, "patience": 0, "proposer": "schedule",
     "policy": "qvalue", "retrieval": "none", "verifier_url": "", "verifier_ca_bundle": "",
-    "candidates_at_once": 0, "seed": 0, "base_url": "", "model": "",
+    "candidates_at_once": 0, "half": False, "seed": 0, "base_url": "", "model": "",
 }  # fmt: skip
 
 

@@ -72,6 +72,17 @@ def test_every_attempt_is_durable_before_it_is_announced(
     engine.run(task, 8, job_id="job", on_attempt=check)
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_a_kernel_in_half_is_a_start_where_the_settings_ask_for_it(
+    half: bool, engine: Engine, toy_task: MakeTask
+) -> None:
+    plain = source_of(frozenset({"rows"}))
+    known = evolve(plain, strategy=evolve(plain.strategy, settings={"half": True}))
+    engine.judge(toy_task(1), known, "somebody")
+    start = evolve(engine, settings=evolve(engine.settings, half=half)).next_context(toy_task(1)).start
+    assert (start is not None) is half
+
+
 def test_values_follow_the_formulas(engine: Engine, memory: Memory, toy_task: MakeTask) -> None:
     task = toy_task(1)
     engine.run(task, 2, job_id="job")

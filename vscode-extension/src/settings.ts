@@ -11,6 +11,7 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   retrieval: "retrieval",
   refineInBackground: "refineInBackground",
   programs: "programs",
+  half: "half",
   leastGain: "leastGain",
   editAtOnce: "editAtOnce",
   "verifier.url": "verifierUrl",

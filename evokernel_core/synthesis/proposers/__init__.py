@@ -22,7 +22,7 @@ def open_proposer(settings: Settings, books: Callable[[], Books] | None = None) 
     for a model without an endpoint, ExtraMissing without its client."""
     from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 
-    author = author_for(settings.chip, settings.target)
+    author = author_for(settings.chip, settings.target, half=settings.half)
     schedule = ScheduleProposer(author)
     if settings.proposer is ProposerName.SCHEDULE:
         return schedule

@@ -15,6 +15,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.targets.ascendc.ir.expr import Expr, Side, TilingField, Var
 
 FLOAT = "float"
+HALF = "half"
 INFINITE = "INFINITE"
 """The name of the constant that is infinite."""
 

@@ -76,12 +76,14 @@ class Instruction:
 class Lowerer:
     """Appends instructions for values on demand. ``packed`` is the form with several rows a tile;
     ``eager`` rounds intermediate results to 16 bits where PyTorch does, op by op. ``kept`` names
-    the column inputs that are repeated over the rows of a tile once and for all."""
+    the column inputs that are repeated over the rows of a tile once and for all. ``dtype`` is what numbers
+    are computed in."""
 
     plan: Plan
     packed: bool
     eager: bool
     kept: frozenset[str] = frozenset()
+    dtype: str = "float32"
     instructions: list[Instruction] = field(factory=list)
     inputs: dict[int, PlanInput] = field(factory=dict)
     initialised: set[int] = field(factory=set)
@@ -149,7 +151,9 @@ class Lowerer:
         return self._plain_value(operand) if isinstance(operand, Value) else operand
 
     def _plain_value(self, value: Value) -> Value:
-        while value.op == "rounded" and not self.eager and value.number != DECIDES:
+        while value.op == "rounded" and (
+            value.detail == self.dtype or (not self.eager and value.number != DECIDES)
+        ):
             value = value.values()[0]
         return value
 
@@ -279,7 +283,7 @@ class Lowerer:
     def _load(self, value: Value) -> Virtual:
         operand = self.inputs[value.index]
         queued = self.virtual(value.domain, home=operand.name)
-        if operand.dtype == "float32":
+        if operand.dtype == self.dtype:
             return queued
         if value.domain is Domain.FULL:
             return self.emit("cast_in", self.virtual(Domain.FULL), queued, detail=operand.dtype)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from evokernel_core.targets.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow, least
-from evokernel_core.targets.ascendc.ir.floats import FLOAT, Float
+from evokernel_core.targets.ascendc.ir.floats import FLOAT, HALF, Float
 from evokernel_core.targets.ascendc.ir.nodes import (
     Assign,
     Atomic,
@@ -202,7 +202,7 @@ def converted(value: Expr, ctype: str) -> str:
     """The value in a type; 64 bits need no conversion, nor does what has the type."""
     if isinstance(value, Int) and ctype in ("float", "int32_t"):
         return f"{value.value}.0f" if ctype == "float" else _literal(value.value)
-    if ctype == U64 or _is_float(value) or (ctype == U32 and is_narrow(value)):
+    if ctype == U64 or (_is_float(value) and ctype != HALF) or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
 

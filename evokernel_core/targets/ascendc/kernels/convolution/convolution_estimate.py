@@ -21,6 +21,7 @@ from evokernel_core.targets.ascendc.kernels.convolution.convolution_schedule imp
     ConvolutionSchedule,
     TileShape,
     has_rows,
+    is_product,
     whole,
 )
 from evokernel_core.targets.ascendc.kernels.convolution.padding import framed_sizes, framing_of
@@ -30,12 +31,18 @@ _MEETING = 0.5
 """The share of requests that meet those of other cores at one address, and take longer."""
 _FRICTION = 0.02
 """Pipes that are busy at a time stand in each other's way (fitted to timings of the twin)."""
+_WAITING = 0.6
+"""The same where products of weights and pixels are ranked: with one tap steps are few, and wait for each
+other (fitted to the order of the twin's timings of 32 such tasks, not to the timings)."""
+_WIDTH_COUNTS = 0.03
+"""Among these, tiles of twice the pixels are better where they cost up to 2 % more: what begins and ends a
+tile is left out (fitted likewise)."""
 
 
 @frozen
 class _Sizes:
     """Sizes of the task, ``depth`` of the product, bytes of an element and of the tensors; ``beside_bytes``:
-    what is read beside the results."""
+    what is read beside the results; ``friction``: how far pipes stand in each other's way."""
 
     batch: int
     channels: int
@@ -48,6 +55,7 @@ class _Sizes:
     y_bytes: int
     weight_bytes: int
     beside_bytes: int = 0
+    friction: float = _FRICTION
 
 
 def _sizes(problem: Convolution, sizes: Mapping[str, int]) -> _Sizes:
@@ -72,7 +80,8 @@ class _Tile:
     """Of one tile: output channels, columns of pixels and of its parts, rows and their width; steps in L0;
     cycles of copies that find their data in L2, and requests of theirs; the share of its work that is
     fetched ahead, and before the first tile begins; the part of the input that is read anew for other output
-    channels."""
+    channels; into how many pieces rows of an image that is one row are cut, and whether those begin at whole
+    lines of memory."""
 
     count: int
     outputs: int
@@ -87,6 +96,8 @@ class _Tile:
     ahead: float
     before: float
     again: int
+    pieces: int = 1
+    aligned: bool = False
 
 
 def estimate_us(
@@ -102,19 +113,34 @@ def estimate_us(
 
 
 def estimator(
-    problem: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
+    problem: Convolution,
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None = None,
+    *,
+    ranks: bool = False,
 ) -> Callable[[ConvolutionSchedule | RowsSchedule], float]:
-    """``estimate_us`` of any schedule, for thousands of which the sizes are read once."""
+    """``estimate_us`` of any schedule, for thousands of which the sizes are read once; ``ranks``: what tells
+    better from worse ones instead."""
     known = _sizes_with(problem, sizes, behind)
-    return lambda item: _estimate_us(problem, item, known, chip, behind)
+    if not ranks or not is_product(problem):
+        return lambda item: _estimate_us(problem, item, known, chip, behind)
+    known = evolve(known, friction=_WAITING)
+    return lambda item: _for_width(item, _estimate_us(problem, item, known, chip, behind))
+
+
+def _for_width(tile: TileShape | ConvolutionSchedule | RowsSchedule, us: float) -> float:
+    return us / float((tile.parts * tile.part_n) ** _WIDTH_COUNTS)
 
 
 def bounder(
     problem: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
 ) -> Callable[[TileShape], float]:
-    """Modelled microseconds that no schedule with tiles of a shape goes below: weights stay, panels hold the
-    whole depth, steps are as deep as two of them fit L0, and framing takes no time."""
+    """What no schedule with tiles of a shape is ranked below: weights stay, panels hold the whole depth,
+    steps are as deep as two of them fit L0, and framing takes no time."""
     known = _sizes_with(problem, sizes, behind)
+    if is_product(problem):
+        known = evolve(known, friction=_WAITING)
 
     def at_least_us(shape: TileShape) -> float:
         base_m, part_n, parts = shape.base_m, shape.part_n, shape.parts
@@ -127,7 +153,8 @@ def bounder(
             )
             tile = evolve(_tile_of_panels(problem, schedule, known, chip), before=0.0)
             least.append(max(_products_us(problem, tile, parts, known, chip, behind)))
-        return float(_launch_us(behind, chip) + min(least))
+        bound = float(_launch_us(behind, chip) + min(least))
+        return _for_width(shape, bound) if is_product(problem) else bound
 
     return at_least_us
 
@@ -195,10 +222,11 @@ def _products_us(
     missed = (from_memory + known.beside_bytes) / tile.count
     pushed = back / tile.count / device
     copied = tile.copied + missed / chip.mte.load_bytes_per_cycle
-    row_bytes = _moved(tile.width * known.size, False)
-    stored = tile.outputs * tile.rows * row_bytes / chip.cube.fixpipe_gm_bytes_per_cycle
-    stored += chip.cube.fixpipe_overhead_cycles * tile.rows
-    asked = tile.asked + tile.outputs * tile.rows * _requests(tile.width * known.size, False)
+    run = math.ceil(tile.width / tile.pieces) * known.size, tile.aligned
+    runs = tile.rows * tile.pieces
+    stored = tile.outputs * runs * _moved(*run) / chip.cube.fixpipe_gm_bytes_per_cycle
+    stored += chip.cube.fixpipe_overhead_cycles * runs
+    asked = tile.asked + tile.outputs * runs * _requests(*run)
     asked *= 1 + _MEETING * (chip.gm.same_address_cost - 1)
     asked *= chip.aic / chip.gm.requests_per_cycle  # requests of all cores pass one by one
 
@@ -213,7 +241,7 @@ def _products_us(
         waits = stored if tile_parts == 1 else 0.0
         taken = behind.cycles(tile.outputs, math.ceil(tile.columns / tile.parts)) * tile.parts
     busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
-    busy += _FRICTION * (multiplied + copied + loaded + stored + asked)
+    busy += known.friction * (multiplied + copied + loaded + stored + asked)
     read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
     memory = (read + back) / chip.gm.memory_bytes_us
     first = copied * tile.before + stored + taken / tile.parts
@@ -242,6 +270,10 @@ def _tile_of_panels(problem: Convolution, schedule: ConvolutionSchedule, known: 
     a_tap, asked = _copy(problem, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
     copied, asked = a_tap * known.depth, asked * known.depth
     panels = math.ceil(known.depth / schedule.panel_k)
+    if is_product(problem):
+        copied += panels * chip.mte.load_hit_latency_cycles
+    is_cut = is_product(problem) and known.made[2] > schedule.part_n
+    cuts = known.made[2], width, whole(math.ceil(width / schedule.parts))
     if not schedule.stay:
         burst, hit = chip.mte.min_burst_cycles, chip.mte.cube_load_hit_bytes_per_cycle
         nbytes, aligned = (
@@ -267,6 +299,8 @@ def _tile_of_panels(problem: Convolution, schedule: ConvolutionSchedule, known: 
         again=of_outputs
         if not schedule.outputs_first and known.x_bytes > chip.l2_bytes and problem.frame is None
         else 1,
+        pieces=parts if is_cut else 1,
+        aligned=is_cut and all(cut * known.size % chip.mte.aligned_bytes == 0 for cut in cuts),
     )
 
 

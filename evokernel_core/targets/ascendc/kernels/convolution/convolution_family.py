@@ -90,7 +90,7 @@ def best_of_panels(layer: Layer, sizes: Sizes, chip: Chip) -> ConvolutionSchedul
             for schedule in conv_schedule.of_shape(convolution, shape, chip)
             if refusal(layer, schedule, chip) is None
         ),
-        cost=estimator(convolution, sizes, chip, layer.cost),
+        cost=estimator(convolution, sizes, chip, layer.cost, ranks=True),
     )
 
 

@@ -95,6 +95,11 @@ def step_depth(problem: Convolution, base_m: int, part_n: int, panel_k: int, chi
     return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
 
 
+def is_product(problem: Convolution) -> bool:
+    """Whether there is one tap, and images are one row: a product of weights and pixels as they lie."""
+    return math.prod(problem.kernel) == 1 and problem.made[1].is_one
+
+
 def has_rows(problem: Convolution) -> bool:
     """Whether neighbouring rows of the result can lie in one run of the input."""
     return problem.phases == 1 and problem.stride[1] == 1 and not problem.made[1].is_one

@@ -6,7 +6,8 @@ from attrs import define
 
 from evokernel_core.compiler.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.compiler.lowering.values import Domain, Kind
-from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES, REPEAT_BYTES
 from evokernel_core.targets.ascendc.kernels.fused import access
 from evokernel_core.targets.ascendc.kernels.fused.programs import (
     TileProgram,
@@ -14,7 +15,7 @@ from evokernel_core.targets.ascendc.kernels.fused.programs import (
     row_tensors,
 )
 from evokernel_core.targets.ascendc.kernels.fused.settings import IN_LANES, Form, Schedule
-from evokernel_core.targets.ascendc.kernels.text import ONE_BYTE, STAGES
+from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES
 
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
@@ -34,6 +35,16 @@ class Kernel:
     @property
     def form(self) -> Form:
         return self.schedule.form
+
+    @property
+    def number(self) -> tuple[str, int]:
+        """The C++ type that numbers of a tile are computed in, and its bytes."""
+        return CPP_TYPE[self.schedule.dtype], ITEM_SIZE[self.schedule.dtype]
+
+    @property
+    def lanes(self) -> int:
+        """Numbers of a tile in one repeat."""
+        return REPEAT_BYTES // self.number[1]
 
     @property
     def work(self) -> int:
@@ -166,7 +177,7 @@ class Kernel:
 
     @property
     def register_names(self) -> list[str]:
-        """Every tile-sized float32 tensor outside the queues."""
+        """Every tile-sized tensor of numbers outside the queues."""
         return [*self.work_names, *self.accumulator_names, *kept_tiles(self.programs)]
 
     @property

@@ -86,7 +86,8 @@ def _group(
     mine = [name for name in registers if (name in shifted) == (buffer == "shiftedBuffer")]
     if mine:
         elements = times(len(mine), "TILE_ELEMENTS")
-        found.append(Buffer(buffer, 1, elements, "float", len(mine) * kernel.schedule.tile * 4))
+        cpp_type, item = kernel.number
+        found.append(Buffer(buffer, 1, elements, cpp_type, len(mine) * kernel.schedule.tile * item))
     return found
 
 

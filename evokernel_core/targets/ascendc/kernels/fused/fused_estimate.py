@@ -241,7 +241,7 @@ def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip)
 
 
 def _instruction_cycles(kernel: Kernel, instruction: Instruction, work: Work, chip: Chip) -> float:
-    repeats = work.elements / LANES
+    repeats = work.elements / kernel.lanes
     start = chip.vector.startup_cycles
     if instruction.op in _SLOW:
         start = chip.vector.startup_transcendental_cycles
@@ -264,7 +264,7 @@ def _instruction_cycles(kernel: Kernel, instruction: Instruction, work: Work, ch
         instructions = _spread_instructions(kernel, work)
     else:
         instructions = 1.0
-    rate = LANES / chip.vector.elements_per_cycle.transcendental if instruction.op in _SLOW else 1.0
+    rate = kernel.lanes / chip.vector.elements_per_cycle.transcendental if instruction.op in _SLOW else 1.0
     if instruction.op == "rounded":
         rate = 2.0
     if repeats % 1:

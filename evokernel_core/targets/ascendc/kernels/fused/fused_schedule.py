@@ -20,7 +20,7 @@ from evokernel_core.hardware.ascend import memories
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.hardware.ascend.isa import LANES, RESERVED_BYTES
-from evokernel_core.targets.ascendc.kernels.fused import steps
+from evokernel_core.targets.ascendc.kernels.fused import halves, steps
 from evokernel_core.targets.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
 from evokernel_core.targets.ascendc.kernels.fused.buffers import layout
@@ -62,11 +62,18 @@ _LEAST_SHARED = 2**18
 def initial(task: KernelTask, chip: Chip) -> Strategy:
     """The legal schedule of the lowest estimate. Raises PlanError where the task has none."""
     planned = plan(task, chip)
-    legal = [start for start in _starts(planned, task, chip) if refusal(planned, start, task, chip) is None]
-    if not legal:
+    best = _best(planned, task, chip)
+    if best is None:
         raise PlanError(
             "The region needs more unified buffer than a vector core has, even for the smallest tile."
         )
+    return strategy_of(planned, best, "")
+
+
+def _best(planned: Plan, task: KernelTask, chip: Chip, *, half: bool = False) -> Schedule | None:
+    """The legal schedule of the lowest estimate, None where there is none."""
+    starts = _starts(planned, task, chip, half)
+    legal = [start for start in starts if refusal(planned, start, task, chip) is None]
 
     def rank(schedule: Schedule) -> tuple[int, int, int, float]:
         """Estimates within 2 % of each other are equal: then longer runs of memory are better, and larger
@@ -78,8 +85,7 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
         run = schedule.columns if schedule.form is Form.STEPS and not schedule.whole else schedule.tile
         return round(math.log(estimate) / 0.02), -run, -schedule.tile, estimate
 
-    best = min(legal, key=rank)
-    return strategy_of(planned, best, "")
+    return min(legal, key=rank, default=None)
 
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
@@ -126,7 +132,10 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
         reason = Sentence(
             "A row of {columns} elements does not fit a tile of {tile}.", columns=columns, tile=schedule.tile
         )
-    return reason or _buffer_refusal(build(planned, schedule), chip)
+    if reason:
+        return reason
+    kernel = build(planned, schedule)
+    return (halves.refusal(kernel) if schedule.half else None) or _buffer_refusal(kernel, chip)
 
 
 def _dense_refusal(planned: Plan, schedule: Schedule, columns: int) -> str | None:
@@ -223,14 +232,14 @@ def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
     return (*whole, Form.STREAM) if planned.has_stripes else (*whole, Form.STREAM, Form.SHARED)
 
 
-def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
+def _starts(planned: Plan, task: KernelTask, chip: Chip, half: bool) -> Iterator[Schedule]:
     # Rounding less often than PyTorch takes less time, and is as right where results are continuous.
     rounded = planned.rounds and rounding_decides(task.graph)
     for form in forms(planned, row_room(planned, task)):
         if form is Form.SHARED and not _is_worth_sharing(planned, task, chip):
             continue
         for buffers in (2, 1):
-            base = Schedule(form, 0, buffers, eager_rounding=rounded)
+            base = Schedule(form, 0, buffers, eager_rounding=rounded and not half, half=half)
             yield from _tiled(planned, base, task, chip)
 
 
@@ -285,6 +294,8 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
     base = evolve(base, columns=capacity, rows=rows)
     methods = ("block", "fold", "tile", "standing") if planned.reductions else ("block",)
     keeps = (False, True) if invariant_columns(planned, Form.PACKED) else (False,)
+    if base.half:  # whose instructions take no row in turn
+        keeps = keeps[-1:]
     for reduction, spread, keep in product(methods, ("rows", "columns"), keeps):
         yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
 
@@ -347,12 +358,14 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     if here.form is Form.SHARED:
         yield "twice the rows at once", evolve(here, at_once=min(here.at_once * 2, chip.l2_bytes))
         yield "half the rows at once", evolve(here, at_once=max(here.at_once // 2, _LEAST_SHARED))
-    if planned.rounds:
+    if planned.rounds and not here.half:
         exact = Sentence("float32 intermediates")
         name = exact if here.eager_rounding else Sentence("intermediates rounded like PyTorch's")
         yield name, _fitted(planned, evolve(here, eager_rounding=not here.eager_rounding), chip)
     yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
     yield "toggle bank stagger", _fitted(planned, evolve(here, stagger=not here.stagger), chip)
+    if halves.applies(planned) and (other := _best(planned, task, chip, half=not here.half)):
+        yield Sentence("arithmetic in float32") if here.half else Sentence("arithmetic in float16"), other
 
 
 _A_PASS_EACH = Sentence("a pass for each reduction")
@@ -397,7 +410,8 @@ def _form_steps(
 ) -> Iterator[tuple[str, Schedule]]:
     for form in forms(planned, row_room(planned, task)):
         if form is not here.form:
-            base = Schedule(form, 0, here.buffers, cores=here.cores, eager_rounding=here.eager_rounding)
+            base = Schedule(form, 0, here.buffers, eager_rounding=here.eager_rounding)
+            base = evolve(base, cores=here.cores, half=here.half)
             for schedule in _tiled(planned, base, task, chip):
                 yield Sentence("{form} tiles", form=form), schedule
                 break
@@ -456,6 +470,8 @@ def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
         ),
         _FORM_NOTES[schedule.form],
     ]
+    if schedule.half:
+        notes.append(Sentence("Computed in float16, whose error the review shows."))
     if schedule.form in _IN_PASSES and not schedule.whole:
         notes.append(Sentence("{passes} passes over a row.", passes=passes(planned, schedule.online)))
     if planned.family in ("rowwise", "piecewise") and schedule.form is not Form.SHARED:

@@ -11,6 +11,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Enumerator, Operand, Slice
 from evokernel_core.targets.ascendc.kernels.fused.selection import WIDTH
 
 FLOATS = Constant("FLOATS_PER_BLOCK", BLOCK_BYTES // 4)
+HALVES = Constant("HALVES_PER_BLOCK", BLOCK_BYTES // 2)
 BLOCKS = Constant("BLOCKS_PER_REPEAT", 8)
 ONE = Int(1)
 _ONLY_VALUE = Enumerator("ReduceOrder::ORDER_ONLY_VALUE")

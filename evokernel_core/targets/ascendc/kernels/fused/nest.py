@@ -63,7 +63,8 @@ class Storage:
         self.places: dict[str, Slice] = {
             f"{camel(name)}Local": whole(buffer) for name, buffer in self.queues.items()
         }
-        self.places |= {name: whole(Buffer(name, "float", 4, self.tile)) for name in kernel.register_names}
+        number = kernel.number
+        self.places |= {name: whole(Buffer(name, *number, self.tile)) for name in kernel.register_names}
         self.places |= dict(self._scratch())
         self.folds = self._folds()
         k.lay_out(*self._layout())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evokernel_core.hardware.ascend.isa import BLOCK_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, read_as, strides
 from evokernel_core.targets.ascendc.ir.expr import (
     U32,
@@ -18,7 +19,7 @@ from evokernel_core.targets.ascendc.ir.expr import (
 )
 from evokernel_core.targets.ascendc.ir.floats import Literal
 from evokernel_core.targets.ascendc.ir.nodes import Converted, Operand, Slice
-from evokernel_core.targets.ascendc.kernels.fused.selection import WIDTH
+from evokernel_core.targets.ascendc.kernels.fused.selection import HALF_WIDTH, WIDTH, typed
 
 _BLOCK = 8
 _FLOAT_BYTES = 4
@@ -56,7 +57,7 @@ class OverLanes:
         """A row in each step of a tile."""
 
         def write(places: Sequence[Slice], numbers: Sequence[Var]) -> None:
-            self._in_turn("Adds", places, numbers, (Literal(0.0),))
+            self._in_turn("Adds", places, numbers, (typed(Literal(0.0), places[0]),))
 
         note = "Gives every step of a tile the same row."
         self._k.routine(
@@ -69,15 +70,17 @@ class OverLanes:
         """An instruction whose last place is a row that the steps of the others read in turn."""
         k, (height, width) = self._k, numbers
         *tiles, row = places
+        item = row.buffer.item_bytes
+        lanes = WIDTH if item == _FLOAT_BYTES else HALF_WIDTH
         if self._spread == "rows":
             with k.loop("line", height) as line:
                 of_line = (*(tile.behind(line * width) for tile in tiles), row)
-                k.call(key, *of_line, *scalar, width, repeats=ceil_div(width, WIDTH))
+                k.call(key, *of_line, *scalar, width, repeats=ceil_div(width, lanes))
             return
-        blocks = width // _BLOCK
+        blocks = width // (BLOCK_BYTES // item)
         struct = "BinaryRepeatParams" if len(places) > 2 else "UnaryRepeatParams"
         ones, apart = [Int(1)] * len(places), [blocks] * len(tiles)
-        with k.pieces("lane", (0, width), WIDTH) as (lane, some):
+        with k.pieces("lane", (0, width), lanes) as (lane, some):
             here = [place.behind(lane) for place in places]
             times = Converted(height, "uint8_t")
             k.call(key, *here, *scalar, some, times, strides(struct, *ones, *apart, Int(0)), repeats=height)

@@ -31,7 +31,7 @@ from evokernel_core.targets.ascendc.ir.nodes import Buffer, Enumerator, Slice
 from evokernel_core.targets.ascendc.ir.nodes import Kernel as IRKernel
 from evokernel_core.targets.ascendc.kernels.fused import access
 from evokernel_core.targets.ascendc.kernels.fused.base import Kernel
-from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import FLOATS
+from evokernel_core.targets.ascendc.kernels.fused.lanes_to_one import FLOATS, HALVES
 from evokernel_core.targets.ascendc.kernels.fused.nest import Nest
 from evokernel_core.targets.ascendc.kernels.fused.over_lanes import OverLanes
 from evokernel_core.targets.ascendc.kernels.fused.over_rows import OverRows
@@ -44,7 +44,6 @@ from evokernel_core.targets.ascendc.lowering.program import Instruction
 
 _NOTE = "Several whole rows a tile; values of a row are vectors, broadcast over the columns."
 _KEYS = ("Add", "Sub", "Mul", "Div", "Max", "Min")
-_FLOAT_BYTES = 4
 
 
 class Packed(Nest):
@@ -89,14 +88,16 @@ class Packed(Nest):
         k.require(widest, "<=", self.tile)
         k.require(size, "<=", Constant("COLUMN_CAPACITY", self.schedule.columns))
         self._columns: Expr = k.param("columns", size, ctype=U32)
-        self._pitch: Expr = k.param("pitch", round_up(size, FLOATS), ctype=U32)
-        self._pitches: dict[int, Expr] = {_FLOAT_BYTES: self._pitch}
+        _, item = self.kernel.number
+        block = FLOATS if item == ITEM_SIZE["float32"] else HALVES
+        self._pitch: Expr = k.param("pitch", round_up(size, block), ctype=U32)
+        self._pitches: dict[int, Expr] = {item: self._pitch}
         most = k.on_host("most", least(self.tile // widest, self.storage.row_capacity))
         self._most_rows: Expr = k.param(
             "rowsPerTile", ceil_div(per_core, ceil_div(per_core, most)), ctype=U32
         )
         widths = {ITEM_SIZE[tensor.dtype] for tensor in self.kernel.tensors}
-        for width in sorted({*widths, *([2] if self.kernel.passes_bytes else [])} - {_FLOAT_BYTES}):
+        for width in sorted({*widths, *([2] if self.kernel.passes_bytes else [])} - {item}):
             pitch = round_up(size, BLOCK_BYTES // width)
             self._pitches[width] = k.param(f"pitchOf{width}", pitch, f"of {width} bytes each", ctype=U32)
 

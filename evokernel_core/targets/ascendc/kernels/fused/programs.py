@@ -100,7 +100,7 @@ def whole_program(plan: Plan, schedule: Schedule) -> TileProgram:
         for invariant_column in invariant_columns(plan, schedule.form)
         if schedule.keep_columns
     )
-    lowerer = Lowerer(plan, schedule.packed, schedule.eager_rounding, kept)
+    lowerer = Lowerer(plan, schedule.packed, schedule.eager_rounding, kept, schedule.dtype)
     roots = [output.value for output in plan.outputs]
     lowerer.lower(roots)
     return finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)
@@ -121,7 +121,7 @@ def finish(
         instruction for instruction in instructions if not (split and instruction.domain is Domain.ROW)
     )
     reusable = {
-        operand.name for operand in inputs if operand.dtype == "float32" and operand.domain is Domain.FULL
+        operand.name for operand in inputs if operand.dtype == lowerer.dtype and operand.domain is Domain.FULL
     }
     registers = assign((*prologue, *body), reusable, lowerer.initialised, targets)
     return TileProgram(inputs, prologue, body, registers)
@@ -132,12 +132,12 @@ def _store(lowerer: Lowerer, output: PlanOutput, targets: list[Target]) -> None:
     value = lowerer.at(output.value, output.domain)
     taken = any(target.value is value for target in targets)
     direct = not value.home and not value.name and not taken and value.index not in lowerer.initialised
-    if output.dtype == "float32" and output.domain is Domain.FULL and direct:
+    if output.dtype == lowerer.dtype and output.domain is Domain.FULL and direct:
         targets.append(Target(output.name, value))
         return
     place = lowerer.virtual(output.domain, home=output.name)
     lowerer.origin = ""
-    if output.dtype == "float32":
+    if output.dtype == lowerer.dtype:
         lowerer.emit("Adds", place, value, scalar=Literal(0.0))
     else:
         lowerer.emit("cast_out", place, value, detail=output.dtype)

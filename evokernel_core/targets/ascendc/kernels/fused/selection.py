@@ -11,19 +11,26 @@ from evokernel_core.compiler.lowering.values import Domain
 from evokernel_core.hardware.ascend.isa import LANES, REPEAT_BYTES
 from evokernel_core.targets.ascendc.ir.builder import Builder, read_as
 from evokernel_core.targets.ascendc.ir.expr import Constant, Expr, State, Var, ceil_div, round_up
-from evokernel_core.targets.ascendc.ir.nodes import Enumerator, Operand, Slice
+from evokernel_core.targets.ascendc.ir.floats import HALF
+from evokernel_core.targets.ascendc.ir.nodes import Converted, Enumerator, Operand, Slice
 from evokernel_core.targets.ascendc.kernels.text import ONE_BYTE, STAGES
 from evokernel_core.targets.ascendc.lowering.program import Instruction
 from evokernel_core.targets.ascendc.lowering.registers import Registers
 
-_PLAIN = frozenset(
-    ("Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins", "LeakyRelu")
-) | {"Exp", "Ln", "Sqrt", "Abs", "Relu", "Duplicate"}
+PLAIN = frozenset(("Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins", "LeakyRelu")) | {
+    "Exp",
+    "Ln",
+    "Sqrt",
+    "Abs",
+    "Relu",
+    "Duplicate",
+}
 """Operations that are an instruction on tensors and, behind them, the number."""
 _TENSORS = Enumerator("SELMODE::VSEL_TENSOR_TENSOR_MODE")
 _NUMBER = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
 _WORD_BITS = 16
 WIDTH = Constant("LANES", LANES, "float32 elements of one repeat")
+HALF_WIDTH = Constant("HALF_LANES", 2 * LANES, "float16 elements of one repeat")
 
 
 def rounding(mode: str) -> Enumerator:
@@ -55,8 +62,9 @@ class Selector:
     def _write(self, instruction: Instruction, slices: list[Slice]) -> None:
         if instruction.op in self.special:
             self.special[instruction.op](instruction, slices)
-        elif instruction.op in _PLAIN:
-            self.call(instruction.op, *slices, *_number(instruction), count=self._count(instruction))
+        elif instruction.op in PLAIN:
+            number = [typed(number, slices[0]) for number in _number(instruction)]
+            self.call(instruction.op, *slices, *number, count=self._count(instruction))
         else:
             _WRITERS[instruction.op](self, instruction, slices)
 
@@ -118,6 +126,11 @@ class Selector:
 
 def _number(instruction: Instruction) -> tuple[Expr, ...]:
     return () if instruction.scalar is None else (instruction.scalar,)
+
+
+def typed(number: Expr, target: Slice) -> Operand:
+    """A number as instructions on tensors of the target's type take it."""
+    return Converted(number, HALF) if target.ctype == HALF else number
 
 
 def mode_of_cast(instruction: Instruction) -> Enumerator:

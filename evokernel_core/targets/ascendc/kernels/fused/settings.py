@@ -61,7 +61,8 @@ class Schedule(described.Schedule):
     ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op.
     ``at_once``: bytes of the rows that cores share at a time, which L2 should keep.
     ``whole``: a tile has all the steps of its lanes, which are read once.
-    ``dense``: the steps of a tile lie as in memory, whose lanes are all of a step: one run, no padding."""
+    ``dense``: the steps of a tile lie as in memory, whose lanes are all of a step: one run, no padding.
+    ``half``: element-wise work on halves is computed in half (``halves.py``)."""
 
     form: Form
     tile: int
@@ -79,6 +80,12 @@ class Schedule(described.Schedule):
     at_once: int = 0
     whole: bool = False
     dense: bool = False
+    half: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """The type that numbers of a tile are computed in."""
+        return "float16" if self.half else "float32"
 
     @property
     def packed(self) -> bool:
