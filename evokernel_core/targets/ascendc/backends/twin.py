@@ -51,6 +51,8 @@ PRODUCTS_PER_S = 2e8
 products reach ten times this (benchmarks/twin_speed.py)."""
 BYTES_PER_S = 5e7
 """Bytes of values that any sensible kernel makes in the checking twin in a second of work."""
+PASSED_BYTES_PER_S = 2**26
+"""Bytes of tensors without data that a kernel of many instructions, such as a scan, passes in a second."""
 
 
 class TwinBackend:
@@ -111,11 +113,12 @@ class TwinBackend:
         """Memory grows with the tensors, time with the products and with the values between."""
         base = self._limits
         if case.output_parts:  # addresses are reserved for all, and memory is taken for what has data
+            passed_s = case.total_bytes / PASSED_BYTES_PER_S
             return evolve(
                 base,
                 address_space=base.address_space + SHADOWED * case.total_bytes,
-                wall_s=FULL_SIZE * base.wall_s,
-                cpu_s=None if base.cpu_s is None else FULL_SIZE * base.cpu_s,
+                wall_s=FULL_SIZE * base.wall_s + passed_s,
+                cpu_s=None if base.cpu_s is None else FULL_SIZE * base.cpu_s + passed_s,
             )
         work_s = case.products / PRODUCTS_PER_S + case.between_bytes / BYTES_PER_S
         extra_s = case.repeat * work_s

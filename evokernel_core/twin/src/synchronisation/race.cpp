@@ -236,7 +236,7 @@ void Local(Core &core, Space space, uint32_t address, uint64_t bytes, bool write
     };
     shadow.Look(address, address + bytes, [&](uint64_t start, uint64_t end, const Cell &cell) {
         check(cell.writer, true, start, end);
-        for (size_t i = 0; write && i < cell.others.size(); ++i) {
+        for (size_t i = 0; write && i < cell.others.Size(); ++i) {
             check(cell.others[i], false, start, end);
         }
     });
@@ -264,7 +264,8 @@ void Global(Core &core, const uint8_t *address, uint64_t bytes, bool write, bool
         if (!cell.writer.Nobody()) {
             CheckGlobal(*state, cell.writer, true, touch, start, end);
         }
-        for (const Access &other : cell.others) {
+        for (size_t i = 0; i < cell.others.Size(); ++i) {
+            const Access &other = cell.others[i];
             if (other.atomic ? !atomic : write) {
                 CheckGlobal(*state, other, other.atomic, touch, start, end);
             }

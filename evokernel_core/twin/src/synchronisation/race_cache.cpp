@@ -112,7 +112,8 @@ void CheckHeld(CoreState &core, const Line &line, uint64_t start, uint64_t end)
     };
     TheDetector().global.Look(start, end, [&](uint64_t, uint64_t, const Cell &cell) {
         check(cell.writer);
-        for (const Access &other : cell.others) {
+        for (size_t i = 0; i < cell.others.Size(); ++i) {
+            const Access &other = cell.others[i];
             if (other.atomic) {
                 check(other);
             }

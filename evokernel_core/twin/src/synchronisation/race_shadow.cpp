@@ -10,48 +10,53 @@ namespace {
 // Cores that read one place and of which nothing is known: more than run at once cannot wait for each other.
 constexpr size_t kMaxOthers = 128;
 
-void Remember(std::vector<Access> &others, const Access &access)
+void Remember(Accesses &others, const Access &access)
 {
-    for (Access &other : others) {
+    for (size_t i = 0; i < others.Size(); ++i) {
+        const Access &other = others[i];
         if (other.core == access.core && other.pipe == access.pipe && other.atomic == access.atomic &&
             other.unit == access.unit) {
-            other = access;
+            others[i] = access;
             return;
         }
     }
-    if (others.size() < kMaxOthers) {
-        others.push_back(access);
+    if (others.Size() < kMaxOthers) {
+        others.Append(access);
     }
 }
 
-bool SameOthers(const std::vector<Access> &a, const std::vector<Access> &b)
+bool SameOthers(const Accesses &a, const Accesses &b)
 {
-    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                              [](const Access &x, const Access &y) { return x.SameEpoch(y); });
+    bool same = a.Size() == b.Size();
+    for (size_t i = 0; same && i < a.Size(); ++i) {
+        same = a[i].SameEpoch(b[i]);
+    }
+    return same;
 }
 
 }  // namespace
 
 Shadow::Spans::iterator Shadow::First(uint64_t start)
 {
+    if (found_ && (*found_)->first <= start && start < (*found_)->second.end) {
+        return *found_;
+    }
     auto span = spans_.upper_bound(start);
     if (span != spans_.begin()) {
         const auto before = std::prev(span);
         if (before->second.end > start) {
+            found_ = before;
             return before;
         }
     }
     return span;
 }
 
-void Shadow::Split(uint64_t at)
+Shadow::Spans::iterator Shadow::Split(Spans::iterator span, uint64_t at)
 {
-    const auto span = First(at);
-    if (span == spans_.end() || span->first >= at) {
-        return;
-    }
-    spans_.emplace_hint(std::next(span), at, Span{span->second.end, span->second.cell});
+    const auto rest = spans_.emplace_hint(std::next(span), at, Span{span->second.end, span->second.cell});
     span->second.end = at;
+    return rest;
 }
 
 // Joins a span with the next one where both tell the same. Instructions of one pipe that may overlap
@@ -72,7 +77,7 @@ bool Shadow::Join(Spans::iterator left, bool in_order)
     if (b.serial > cell.writer.serial) {
         cell.writer = b;
     }
-    for (size_t i = 0; i < cell.others.size(); ++i) {
+    for (size_t i = 0; i < cell.others.Size(); ++i) {
         cell.others[i].serial = std::max(cell.others[i].serial, right->second.cell.others[i].serial);
     }
     left->second.end = right->second.end;
@@ -82,18 +87,27 @@ bool Shadow::Join(Spans::iterator left, bool in_order)
 
 void Shadow::Write(uint64_t start, uint64_t end, const Access &access, bool in_order)
 {
-    auto span = spans_.find(start);
-    if (span != spans_.end() && span->second.end == end) {
-        span->second.cell.writer = access;
-        span->second.cell.others.clear();
+    auto span = First(start);
+    found_.reset();
+    if (span != spans_.end() && span->first < start) {
+        span = Split(span, start);
+    }
+    while (span != spans_.end() && span->second.end < end) {
+        span = spans_.erase(span);
+    }
+    if (span == spans_.end() || span->first >= end) {
+        span = spans_.emplace_hint(span, start, Span{end, Cell{access, {}}});
     } else {
-        Split(start);
-        Split(end);
-        auto stale = spans_.lower_bound(start);
-        while (stale != spans_.end() && stale->first < end) {
-            stale = spans_.erase(stale);
+        if (span->second.end > end) {
+            Split(span, end);
         }
-        span = spans_.emplace_hint(stale, start, Span{end, Cell{access, {}}});
+        if (span->first > start) {
+            const auto behind = spans_.erase(span);
+            span = spans_.emplace_hint(behind, start, Span{end, Cell{access, {}}});
+        } else {
+            span->second.cell.writer = access;
+            span->second.cell.others.Clear();
+        }
     }
     Join(span, in_order);
     if (span != spans_.begin()) {
@@ -103,28 +117,27 @@ void Shadow::Write(uint64_t start, uint64_t end, const Access &access, bool in_o
 
 void Shadow::Add(uint64_t start, uint64_t end, const Access &access)
 {
-    Split(start);
-    Split(end);
-    uint64_t place = start;
-    auto span = spans_.lower_bound(start);
-    while (place < end) {
+    auto span = First(start);
+    found_.reset();
+    if (span != spans_.end() && span->first < start) {
+        span = Split(span, start);
+    }
+    auto left = span == spans_.begin() ? spans_.end() : std::prev(span);
+    for (uint64_t place = start; place < end; ++span) {
         if (span == spans_.end() || span->first > place) {
             const uint64_t stop = span == spans_.end() ? end : std::min(end, span->first);
             span = spans_.emplace_hint(span, place, Span{stop, Cell{}});
+        } else if (span->second.end > end) {
+            Split(span, end);
         }
         Remember(span->second.cell.others, access);
         place = span->second.end;
-        ++span;
     }
-    span = spans_.lower_bound(start);
-    while (span != spans_.end() && span->first < end) {
-        if (!Join(span, false)) {
-            ++span;
+    left = left == spans_.end() ? spans_.begin() : left;
+    while (left != spans_.end() && left->first < end) {
+        if (!Join(left, false)) {
+            ++left;
         }
-    }
-    span = spans_.lower_bound(start);
-    if (span != spans_.begin()) {
-        Join(std::prev(span), false);
     }
 }
 

@@ -1,8 +1,12 @@
 // Who touched which bytes last: a map of byte ranges that split where an access ends inside one and
 // grow together where neighbours tell the same.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "time/pipeline.h"
@@ -30,11 +34,39 @@ struct Access {
     }
 };
 
+// Accesses of one place, of which there are one or two nearly always: these lie in the cell itself.
+class Accesses {
+public:
+    size_t Size() const { return size_; }
+    const Access &operator[](size_t i) const { return i < kFew ? few_[i] : more_[i - kFew]; }
+    Access &operator[](size_t i) { return i < kFew ? few_[i] : more_[i - kFew]; }
+    void Clear()
+    {
+        size_ = 0;
+        more_.clear();
+    }
+    void Append(const Access &access)
+    {
+        if (size_ < kFew) {
+            few_[size_] = access;
+        } else {
+            more_.push_back(access);
+        }
+        ++size_;
+    }
+
+private:
+    static constexpr size_t kFew = 2;
+    std::array<Access, kFew> few_;
+    size_t size_ = 0;
+    std::vector<Access> more_;
+};
+
 // The last write and the reads since then. Atomic writes without a plain one between are kept as
 // `others` beside the reads, because they do not exclude each other.
 struct Cell {
     Access writer;
-    std::vector<Access> others;
+    Accesses others;
 };
 
 class Shadow {
@@ -58,16 +90,22 @@ public:
     // Adds the access to the bytes' others.
     void Add(uint64_t start, uint64_t end, const Access &access);
 
-    void Clear() { spans_.clear(); }
+    void Clear()
+    {
+        spans_.clear();
+        found_.reset();
+    }
 
 private:
     using Spans = std::map<uint64_t, Span>;
 
     Spans::iterator First(uint64_t start);
-    void Split(uint64_t at);
+    // The part of a span from a place inside it on.
+    Spans::iterator Split(Spans::iterator span, uint64_t at);
     bool Join(Spans::iterator left, bool in_order);
 
     Spans spans_;
+    std::optional<Spans::iterator> found_;  // the span that the last search ended in, until spans change
 };
 
 }  // namespace evokernel::twin::race
