@@ -94,9 +94,9 @@ WORDS: Mapping[str, frozenset[str]] = {
 """What text the arguments of these names may be; no other argument is text."""
 FLOATS = _names("inf -inf nan")
 """What text ``float`` may be given."""
-LONGEST = 200_000
+LONGEST = 1_000_000
 """Characters of a file."""
-MOST_NODES = 60_000
+MOST_NODES = 300_000
 DEEPEST = 60
 """Of a file's syntax tree: its nodes, and how deep they nest."""
 MOST_LAUNCHES = 2_000
