@@ -96,8 +96,8 @@ async def test_the_story_in_neovim(
     log = await tell(neovim, tmp_path, workspace, test_settings, ["Accept", "Reject"])
     assert log.get("failure") is None, log
     assert log["encoding"] == ("utf-16" if "0.7" in log["version"] else "utf-8")
-    assert any("estimated" in label for label in log["hints"])
-    assert all("estimated" in label for label in log["hints"] if "µs" in label)
+    assert any("est." in label for label in log["hints"])
+    assert all("est." in label for label in log["hints"] if "µs" in label)
     first, second = (answer["name"] for answer in log["answers"][:2])
     generated, reverted = log["texts"]
     assert guarded(first, "x") in generated
@@ -235,8 +235,8 @@ async def test_the_story_in_neovim_with_the_real_worker(
     log = await telling
     helping.cancel()
     assert log.get("failure") is None, log
-    assert any("estimated" in label for label in log["hints"])
-    assert all("estimated" in label for label in log["hints"] if "µs" in label)
+    assert any("est." in label for label in log["hints"])
+    assert all("est." in label for label in log["hints"] if "µs" in label)
     assert "reverted" in [answer["status"] for answer in log["answers"]]
     assert '("😀", torch.softmax(x * 0.125, dim=-1))' in log["texts"][1]
     kinds = [kind for kind, _ in database.outcomes()]

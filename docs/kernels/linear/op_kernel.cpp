@@ -138,7 +138,7 @@ private:
     __aicore__ inline void Load(const Turn &turn)
     {
         WaitFlag<HardEvent::MTE1_MTE2>(turn.slot);
-        if (turn.panel == 0) {
+        if (turn.panel + 1 == turn.panels) {
             if (biasPanelKey[turn.slot] != turn.column + 1) {
                 CopyRows(biasPanel[turn.slot * (PARTS * BASE_N * FRACTAL)], biasGlobal[turn.column], 1,
                     turn.columns, turn.columns);
@@ -168,10 +168,10 @@ private:
             if (turn.panel == 0) {
                 WaitFlag<HardEvent::FIX_M>(sum);
             }
-            if (turn.panel == 0) {
-                BeginWithBias(turn, first, firstCount, sum);
-            }
             AddSteps(turn, first, firstCount, sum);
+            if (turn.panel + 1 == turn.panels) {
+                EndWithBias(turn, first, firstCount, sum);
+            }
             if (turn.panel + 1 == turn.panels) {
                 SetFlag<HardEvent::M_FIX>(sum);
                 WaitFlag<HardEvent::M_FIX>(sum);
@@ -184,21 +184,6 @@ private:
             sumCount += (turn.columns + tiling_.partN - 1) / tiling_.partN;
         }
         SetFlag<HardEvent::MTE1_MTE2>(turn.slot);
-    }
-
-    // The product of a column of ones with the row of biases, onto which the steps add.
-    __aicore__ inline void BeginWithBias(const Turn &turn, uint32_t first, uint32_t firstCount, uint32_t sum)
-    {
-        const uint32_t step = stepCount++ % STEPS;
-        WaitFlag<HardEvent::M_MTE1>(step);
-        FillWith(aStep[step * (BASE_M * BASE_K)], (turn.rows + FRACTAL - 1) / FRACTAL, 1);
-        LoadRight(bStep[step * (BASE_N * BASE_K)], biasPanel[turn.slot * (PARTS * BASE_N * FRACTAL)], Span{0, 1, 1},
-            Span{first, firstCount, turn.columns});
-        SetFlag<HardEvent::MTE1_M>(step);
-        WaitFlag<HardEvent::MTE1_M>(step);
-        Multiply(result[sum * (BASE_M * BASE_N)], aStep[step * (BASE_M * BASE_K)], bStep[step * (BASE_N * BASE_K)],
-            turn.rows, firstCount, 1, true);
-        SetFlag<HardEvent::M_MTE1>(step);
     }
 
     // The panels of a turn, step by step, into one of the sums.
@@ -217,9 +202,24 @@ private:
             SetFlag<HardEvent::MTE1_M>(step);
             WaitFlag<HardEvent::MTE1_M>(step);
             Multiply(result[sum * (BASE_M * BASE_N)], aStep[step * (BASE_M * BASE_K)],
-                bStep[step * (BASE_N * BASE_K)], turn.rows, firstCount, placeCount, false);
+                bStep[step * (BASE_N * BASE_K)], turn.rows, firstCount, placeCount, turn.panel == 0 && placePiece == 0);
             SetFlag<HardEvent::M_MTE1>(step);
         }
+    }
+
+    // The product of a column of ones with the row of biases is added to the steps.
+    __aicore__ inline void EndWithBias(const Turn &turn, uint32_t first, uint32_t firstCount, uint32_t sum)
+    {
+        const uint32_t step = stepCount++ % STEPS;
+        WaitFlag<HardEvent::M_MTE1>(step);
+        FillWith(aStep[step * (BASE_M * BASE_K)], (turn.rows + FRACTAL - 1) / FRACTAL, 1);
+        LoadRight(bStep[step * (BASE_N * BASE_K)], biasPanel[turn.slot * (PARTS * BASE_N * FRACTAL)], Span{0, 1, 1},
+            Span{first, firstCount, turn.columns});
+        SetFlag<HardEvent::MTE1_M>(step);
+        WaitFlag<HardEvent::MTE1_M>(step);
+        Multiply(result[sum * (BASE_M * BASE_N)], aStep[step * (BASE_M * BASE_K)], bStep[step * (BASE_N * BASE_K)],
+            turn.rows, firstCount, 1, false);
+        SetFlag<HardEvent::M_MTE1>(step);
     }
 
     // Rows of memory into fractals, the columns of fractals one after the other.
@@ -241,39 +241,6 @@ private:
         params.srcDValue = columns;
         for (uint32_t row = 0; row < rows; ++row) { // too far apart for one copy
             DataCopy(panel[row * C0], matrix[row * pitch], params);
-        }
-    }
-
-    __aicore__ inline void FillWith(LocalTensor<float> target, uint16_t fractals, float value)
-    {
-        InitConstValue(target, InitConstValueParams<float>{1, fractals, 0, static_cast<float>(value)});
-    }
-
-    // Rows and columns of a panel that is as high and wide as `of`, turned as L0B always is: rows of memory run along k.
-    __aicore__ inline void LoadRight(LocalTensor<float> target, LocalTensor<float> panel, Span rows, Span columns)
-    {
-        LoadData3DParamsV2<float> params;
-        params.l1H = 1;
-        params.l1W = Whole(rows.of, FRACTAL);
-        params.channelSize = Whole(columns.of, C0);
-        params.mExtension = Whole(rows.count, FRACTAL);
-        params.mStartPt = rows.start;
-        params.kExtension = Whole(columns.count, C0);
-        params.kStartPt = columns.start;
-        LoadData(target, panel, params);
-    }
-
-    __aicore__ inline void Multiply(LocalTensor<float> sum, LocalTensor<float> left, LocalTensor<float> right,
-                                    uint32_t rows, uint32_t columns, uint32_t depth, bool isFirst)
-    {
-        MmadParams params;
-        params.m = Whole(rows, FRACTAL); // a single row would be taken for a vector without fractals
-        params.n = columns;
-        params.k = depth;
-        params.cmatrixInitVal = isFirst;
-        Mmad(sum, left, right, params);
-        if (params.m / FRACTAL * (Whole(columns, FRACTAL) / FRACTAL) < FEW_FRACTALS) {
-            PipeBarrier<PIPE_M>();
         }
     }
 
@@ -306,6 +273,39 @@ private:
             done += params.repeatTimes * FRACTAL * C0;
             left -= params.repeatTimes;
         }
+    }
+
+    __aicore__ inline void Multiply(LocalTensor<float> sum, LocalTensor<float> left, LocalTensor<float> right,
+                                    uint32_t rows, uint32_t columns, uint32_t depth, bool isFirst)
+    {
+        MmadParams params;
+        params.m = Whole(rows, FRACTAL); // a single row would be taken for a vector without fractals
+        params.n = columns;
+        params.k = depth;
+        params.cmatrixInitVal = isFirst;
+        Mmad(sum, left, right, params);
+        if (params.m / FRACTAL * (Whole(columns, FRACTAL) / FRACTAL) < FEW_FRACTALS) {
+            PipeBarrier<PIPE_M>();
+        }
+    }
+
+    __aicore__ inline void FillWith(LocalTensor<float> target, uint16_t fractals, float value)
+    {
+        InitConstValue(target, InitConstValueParams<float>{1, fractals, 0, static_cast<float>(value)});
+    }
+
+    // Rows and columns of a panel that is as high and wide as `of`, turned as L0B always is: rows of memory run along k.
+    __aicore__ inline void LoadRight(LocalTensor<float> target, LocalTensor<float> panel, Span rows, Span columns)
+    {
+        LoadData3DParamsV2<float> params;
+        params.l1H = 1;
+        params.l1W = Whole(rows.of, FRACTAL);
+        params.channelSize = Whole(columns.of, C0);
+        params.mExtension = Whole(rows.count, FRACTAL);
+        params.mStartPt = rows.start;
+        params.kExtension = Whole(columns.count, C0);
+        params.kStartPt = columns.start;
+        LoadData(target, panel, params);
     }
 
     // Part of a sum that is `height` rows high, into rows of memory.

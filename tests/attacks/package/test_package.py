@@ -367,6 +367,7 @@ def test_a_files_name_in_generated_code(attack: Attack) -> None:
             "sizes",
             "shapes",
             "update_lines",
+            "warned",
         ),
         (),
     )
