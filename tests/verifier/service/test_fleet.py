@@ -74,13 +74,14 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
 def test_a_ray_of_its_own_judges_and_ends_with_the_service(
     make_server: Callable[..., Any], make_kernel: Kernel
 ) -> None:
-    server = make_server(workers=2, options={"ray": "local"})
+    server = make_server(workers=2, options={"ray": "local", "job_timeout_s": 15.0})
     until(lambda: seats(server) == 2)
-    jobs = [submit(server, make_kernel(name, "sleep 1")) for name in ("a", "b")]
-    assert all(result(server, job)["verdict"] for job in jobs)
+    jobs = [submit(server, make_kernel(name, "sleep 4")) for name in ("a", "b")]
+    views = [result(server, job) for job in jobs]
+    assert all(view["verdict"] for view in views), views
     assert [event for event, *_ in server.journal] == ["start", "start", "end", "end"]
     assert "died 3 times" in result(server, submit(server, make_kernel("killer", "die")))["error"]
-    assert "longer than 3 s" in result(server, submit(server, make_kernel("slow", "sleep 60")))["error"]
+    assert "longer than 15 s" in result(server, submit(server, make_kernel("slow", "sleep 60")))["error"]
     assert (
         "value=." in result(server, submit(server, make_kernel("env", "environment RAY_AUTH_TOKEN")))["error"]
     )
@@ -105,7 +106,8 @@ def test_a_lost_host_and_a_killed_service_lose_no_job(
     until(lambda: len(server.journal) == 2)
     cluster.kill(1)
     until(lambda: seats(server) == 1)
-    assert all(result(server, job)["verdict"] for job in jobs)
+    views = [result(server, job) for job in jobs]
+    assert all(view["verdict"] for view in views), views
     assert sum(event == "end" for event, *_ in server.journal) == 2
     last = submit(server, make_kernel("last", "sleep 2"))
     until(lambda: server.journal[-1][:2] == ["start", "last"])
