@@ -28,7 +28,7 @@ from evokernel_core.verifier.draw import Draw, fresh, replay
 from evokernel_core.verifier.gates import cases, compare, correctness, latency, mixture
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases, shrink, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
-from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
+from evokernel_core.verifier.gates.one_case import CaseFolders, Judges, reference_of, run_case
 
 DRAW = Draw("5" * 32)
 Tasks = Callable[[str], KernelTask]
@@ -463,8 +463,9 @@ def test_the_rounding_of_long_sums_is_computed_where_results_differ(
     runner = RoundingReference(numpy_reference)
     judges = Judges(None, MovedBackend(moved), runner, DRAW)
     task, plan = _rounding(task_of("relu")), CasePlan((("s0", 100),), 3, "normal")
-    case = reference_of(task, plan, runner, tmp_path, True)
-    outcome, _ = run_case(task, plan, case, judges, tmp_path)
+    folders = CaseFolders.made_in(tmp_path)
+    case = reference_of(task, plan, runner, folders, True)
+    outcome, _ = run_case(task, plan, case, judges, folders)
     assert outcome is not None and (outcome.status is GateStatus.PASSED) is passes
     assert runner.asked == [False, *[True] * is_asked]
 

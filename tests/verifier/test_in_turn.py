@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import Symbol
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.base import Case, Execution, RunStatus
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.cases import LIGHT, plan_cases, total_bytes
+from evokernel_core.verifier.gates.in_turn import grouped
+from evokernel_core.verifier.gates.one_case import CaseFolders, Judges
 from tests.homes import own_home
 from tests.verifier.conftest import make_task, read_source
 
@@ -29,10 +36,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def _cases(folder: Path) -> list[Case]:
     cases = []
+    shared = CaseFolders.made_in(folder)
     for number, size in enumerate(SIZES):
-        for name in ("inputs", "outputs"):
-            (folder / f"{number}" / name).mkdir(parents=True)
-        x, y = (folder / f"{number}" / name / "0.bin" for name in ("inputs", "outputs"))
+        own = shared.of(number)
+        x, y = (place / f"{own.number}0.bin" for place in (own.inputs, own.outputs))
         np.random.default_rng(number).standard_normal(size).astype("f4").tofile(x)
         cases.append(Case((size,), (), (x,), (y,), (4 * size,)))
     return cases
@@ -89,3 +96,15 @@ def test_a_tiling_field_that_nothing_sets_has_no_value(tmp_path: Path) -> None:
     }
     _, executions = _executed(source.with_files(files), tmp_path)
     assert executions[0].status is not RunStatus.OK or executions[0].hazards
+
+
+@pytest.mark.parametrize("size", [700, 100_000, 4_000_000])
+def test_light_cases_have_one_start_whatever_their_sizes(size: int, numpy_reference: Any) -> None:
+    task = evolve(make_task("relu"), symbols=(Symbol("s0", size),))
+    judges = Judges(None, TwinBackend(ascendc(load_chip())), numpy_reference, Draw("light"))
+    plans = plan_cases(task, judges.draw, thorough=False)
+    groups = list(grouped(task, plans, judges))
+    assert sorted(map(str, (plan for group in groups for plan in group))) == sorted(map(str, plans))
+    assert groups[0] == (plans[0],) and groups[-1] == (plans[-1],)
+    heavy = [plan for plan in plans[1:-1] if total_bytes(task, dict(plan.sizes)) > LIGHT + 8]
+    assert len(groups) == 3 + len(heavy)

@@ -141,7 +141,6 @@ struct Core {
     race::CoreState *race = nullptr;  // where the race detector listens
 
     Core() = default;
-    ~Core();
     Core(const Core &) = delete;
     Core &operator=(const Core &) = delete;
 

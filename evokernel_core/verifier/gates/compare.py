@@ -18,6 +18,8 @@ from evokernel_core.verifier.gates.special_values import NonFinite
 
 CHUNK = 1 << 16
 """Elements compared at a time: what is worked on stays in the processor's cache."""
+LOADED = 1 << 20
+"""Bytes up to which mapping a file takes longer than reading it."""
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _BEYOND = {"float16": 2.0**16, "bfloat16": 2.0**128, "float32": 2.0**128, "float64": math.inf}
@@ -71,10 +73,10 @@ class Comparison:
 
 
 def read_elements(path: Path, dtype: str) -> npt.NDArray[Any]:
-    """The raw elements of a file, mapped and not loaded; bfloat16 stays as its 16 bits."""
+    """The raw elements of a file, of a large one mapped and not loaded; bfloat16 stays as its 16 bits."""
     kind = np.dtype({"bfloat16": "uint16", "bool": "uint8"}.get(dtype, dtype)).newbyteorder("<")
-    if path.stat().st_size == 0:
-        return np.empty(0, kind)
+    if path.stat().st_size <= LOADED:
+        return np.fromfile(path, kind)
     return np.memmap(path, kind, mode="r")
 
 

@@ -29,7 +29,7 @@ from evokernel_core.verifier.gates.cases import (
 )
 from evokernel_core.verifier.gates.in_turn import runs
 from evokernel_core.verifier.gates.mixture import MIXED, magnitudes
-from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
+from evokernel_core.verifier.gates.one_case import CaseFolders, Judges, reference_of, run_case
 from evokernel_core.verifier.gates.slices.choice import ChosenSlices, choose
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
 from evokernel_core.verifier.gates.slices.rules import APART
@@ -158,14 +158,15 @@ def _choice(
 
 
 def _compared(task: KernelTask, plan: CasePlan, choice: ChosenSlices, judges: Judges) -> FullSize:
-    with temporary.folder("case") as folder:
+    with temporary.folder("case") as name:
+        folders = CaseFolders.made_in(Path(name))
         drawn = evolve(plan, sizes=choice.sizes)
-        reference = reference_of(task, drawn, judges.reference, Path(folder), False)
+        reference = reference_of(task, drawn, judges.reference, folders, False)
         if reference is None:
             return FullSize(
                 Sentence("not compared: PyTorch does not run the task at {sizes}", sizes=dict(choice.sizes))
             )
-        outcome, execution = run_case(task, plan, reference, judges, Path(folder), choice)
+        outcome, execution = run_case(task, plan, reference, judges, folders, choice)
     words = choice.words(task)
     if outcome is None or outcome.status is GateStatus.PASSED:
         return FullSize(words, timing=execution.timing)

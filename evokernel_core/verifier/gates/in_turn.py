@@ -12,8 +12,15 @@ from evokernel_core import temporary
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus
 from evokernel_core.verifier.base import Execution, RunsInTurn
-from evokernel_core.verifier.gates.cases import MODEST, CasePlan, total_bytes
-from evokernel_core.verifier.gates.one_case import Judges, case_of, judged, reference_of, run_case
+from evokernel_core.verifier.gates.cases import LIGHT, CasePlan, total_bytes
+from evokernel_core.verifier.gates.one_case import (
+    CaseFolders,
+    Judges,
+    case_of,
+    judged,
+    reference_of,
+    run_case,
+)
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -35,14 +42,10 @@ class Ran:
 
 
 def grouped(task: KernelTask, plans: Sequence[CasePlan], judges: Judges) -> Iterator[tuple[CasePlan, ...]]:
-    """The plans in their order: small ones together where the backend runs these in turn, but for the first
-    and the last one, and those of the file's own sizes."""
+    """The plans in their order: light ones together where the backend runs these in turn, but for the first
+    and the last one."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
-    small = [
-        plan
-        for plan in plans[1:-1]
-        if dict(plan.sizes) != task.sizes and total_bytes(task, dict(plan.sizes)) <= least + MODEST
-    ]
+    small = [plan for plan in plans[1:-1] if total_bytes(task, dict(plan.sizes)) <= least + LIGHT]
     if not isinstance(judges.backend, RunsInTurn) or not small:
         yield from ((plan,) for plan in plans)
         return
@@ -67,9 +70,10 @@ def runs(
         return
     for plan in plans:
         with temporary.folder("case") as name:
-            reference = reference_of(task, plan, judges.reference, Path(name), is_last_chance)
+            folders = CaseFolders.made_in(Path(name))
+            reference = reference_of(task, plan, judges.reference, folders, is_last_chance)
             if reference is not None:
-                outcome, execution = run_case(task, plan, reference, judges, Path(name))
+                outcome, execution = run_case(task, plan, reference, judges, folders)
                 yield Ran(plan, reference, outcome, execution)
 
 
@@ -81,15 +85,15 @@ def _in_turn(
     probes: Sequence[tuple[int, ...]],
 ) -> Iterator[Ran]:
     with temporary.folder("cases") as name:
-        asked: list[tuple[CasePlan, ReferenceCase, Path]] = []
+        shared = CaseFolders.made_in(Path(name))
+        asked: list[tuple[CasePlan, ReferenceCase, CaseFolders]] = []
         for number, plan in enumerate(plans):
-            folder = Path(name) / str(number)
-            folder.mkdir()
-            reference = reference_of(task, plan, judges.reference, folder, is_last_chance=False)
+            folders = shared.of(number)
+            reference = reference_of(task, plan, judges.reference, folders, is_last_chance=False)
             if reference is not None:
-                asked.append((plan, reference, folder))
+                asked.append((plan, reference, folders))
         cases = [case_of(task, *each) for each in asked]
         executions = backend.execute_in_turn(judges.built, cases, probes) if cases else ()
-        for (plan, reference, folder), case, execution in zip(asked, cases, executions, strict=False):
-            outcome = judged(task, plan, reference, judges, folder, (case, execution))
+        for (plan, reference, folders), case, execution in zip(asked, cases, executions, strict=False):
+            outcome = judged(task, plan, reference, judges, folders, (case, execution))
             yield Ran(plan, reference, outcome, execution)

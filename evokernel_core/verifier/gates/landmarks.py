@@ -38,6 +38,7 @@ from evokernel_core.verifier.gates.cases import (
     total_products,
 )
 from evokernel_core.verifier.gates.equations import solutions, whole
+from evokernel_core.verifier.gates.indices import index_inputs
 from evokernel_core.verifier.gates.mixture import MANY, SIZE_CLASSES, Hints, limits_of, narrowest
 from evokernel_core.verifier.gates.texts import lexed_texts
 
@@ -314,10 +315,16 @@ def _is_beyond(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     return any(sizes[symbol.name] > symbol.size for symbol in task.symbols)
 
 
+def _takes_long(task: KernelTask) -> bool:
+    windows = any("_pool" in node.op for node in task.graph.nodes)
+    return windows or total_products(task, task.sizes) > 0 or any(index_inputs(task, task.sizes))
+
+
 def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
     """The innermost size beyond what 16 bits count, as far beyond as is light, with the others small; in some
-    draws another one just beyond. Products, whose tiles are worked on apart, are asked just beyond alone."""
-    steps = 0 if total_products(task, task.sizes) else LONG_STEPS
+    draws another one just beyond. What takes work of its own for each element is asked just beyond alone:
+    products, windows, and indices, which the scalar unit reads one by one."""
+    steps = 0 if _takes_long(task) else LONG_STEPS
     longest = [2.0 ** (max(step - numbers.random(), 0.0) / 3) for step in range(steps, -1, -1)]
     asked = [(symbol.name, longest) for symbol in task.symbols[-1:]]
     if task.symbols and numbers.randrange(LONG_EVERY) == 0:

@@ -61,12 +61,35 @@ class Judges:
     draw: Draw
 
 
+@frozen
+class CaseFolders:
+    """Where a case's files lie: PyTorch's own apart from what the run reads and writes. Cases that
+    run in turn share the folders of the latter two, where ``number`` begins the names of their files."""
+
+    reference: Path
+    inputs: Path
+    outputs: Path
+    number: str = ""
+
+    @classmethod
+    def made_in(cls, folder: Path) -> CaseFolders:
+        """The folders of a case of its own. Raises OSError."""
+        made = cls(folder / "reference", folder / "inputs", folder / "outputs")
+        made.inputs.mkdir()
+        made.outputs.mkdir()
+        return made
+
+    def of(self, number: int) -> CaseFolders:
+        """Those of one of several cases."""
+        return evolve(self, reference=self.reference.with_name(str(number)), number=f"{number}-")
+
+
 def reference_of(
-    task: KernelTask, plan: CasePlan, runner: ReferenceRunner, folder: Path, is_last_chance: bool
+    task: KernelTask, plan: CasePlan, runner: ReferenceRunner, folders: CaseFolders, is_last_chance: bool
 ) -> ReferenceCase | None:
     """The case's inputs and outputs; None for sizes that the graph itself does not accept."""
     try:
-        return _computed(task, plan, runner, folder / "reference")
+        return _computed(task, plan, runner, folders.reference)
     except (AgentFailed, InterpreterUnavailable) as error:
         raise VerifierError("PyTorch's result could not be computed: {error}", error=error) from error
     except CaptureError as error:
@@ -90,14 +113,14 @@ def run_case(
     plan: CasePlan,
     reference: ReferenceCase,
     judges: Judges,
-    folder: Path,
+    folders: CaseFolders,
     choice: ChosenSlices | None = None,
 ) -> tuple[GateResult | None, Execution]:
     """The result of one case, None where the kernel may and does decline its sizes, and the run. The
     reference is that of the chosen slices where there is a choice."""
-    case = case_of(task, plan, reference, folder, choice)
+    case = case_of(task, plan, reference, folders, choice)
     execution = judges.backend.execute(judges.built, case)
-    return judged(task, plan, reference, judges, folder, (case, execution), choice), execution
+    return judged(task, plan, reference, judges, folders, (case, execution), choice), execution
 
 
 def judged(
@@ -105,7 +128,7 @@ def judged(
     plan: CasePlan,
     reference: ReferenceCase,
     judges: Judges,
-    folder: Path,
+    folders: CaseFolders,
     run: tuple[Case, Execution],
     choice: ChosenSlices | None = None,
 ) -> GateResult | None:
@@ -120,7 +143,7 @@ def judged(
     problems, deviation = _differences(task, compared, reference, case)
     if problems and reference.rounds:
         # What float32 rounds of long sums only widens what is right, and takes most of a reference's time.
-        rounded = _rounded(task, compared, reference, judges.reference, folder / "rounded")
+        rounded = _rounded(task, compared, reference, judges.reference, folders.reference / "rounded")
         problems, deviation = _differences(task, compared, rounded, case)
     if problems:
         return failed(NUMERIC, joined([*problems, _where(plan)]), execution.hazards)
@@ -146,13 +169,12 @@ def case_of(
     task: KernelTask,
     plan: CasePlan,
     reference: ReferenceCase,
-    folder: Path,
+    folders: CaseFolders,
     choice: ChosenSlices | None = None,
 ) -> Case:
     """The candidate's view: inputs in a folder without the reference's outputs."""
-    (folder / "inputs").mkdir()
-    (folder / "outputs").mkdir()
-    inputs = tuple(link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
+    number = folders.number
+    inputs = tuple(link(path, folders.inputs / f"{number}{i}.bin") for i, path in enumerate(reference.inputs))
     sizes = dict(plan.sizes)
     _, output_bytes = tensor_bytes(task, sizes)
     tensors = [operand.spec for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR]
@@ -161,7 +183,7 @@ def case_of(
         sizes=tuple(size for _, size in plan.sizes),
         scalars=reference.scalars,
         inputs=inputs,
-        outputs=tuple(folder / "outputs" / f"{i}.bin" for i in range(len(output_bytes))),
+        outputs=tuple(folders.outputs / f"{number}{i}.bin" for i in range(len(output_bytes))),
         output_bytes=output_bytes,
         repeat=plan.repeat,
         products=total_products(task, sizes),

@@ -90,7 +90,7 @@ class TwinBackend:
             requests.append(evolve(requests[-1], mode=Mode.TIME, inputs=(), outputs=(), probes=tuple(probes)))
         limits = self._limits_of(max(cases, key=lambda case: case.total_bytes))
         wall_s = limits.wall_s + sum(self._limits_of(case).wall_s - self._limits.wall_s for case in cases)
-        folders = [case.outputs[0].parent for case in cases]
+        folders = list(dict.fromkeys(case.outputs[0].parent for case in cases))
         sandboxes = self._sandboxes(built, requests, folders)
         results = judge_in_turn(built, requests, evolve(limits, wall_s=wall_s), sandboxes, folders[0])
         executions = tuple(map(_executed, cases, results))

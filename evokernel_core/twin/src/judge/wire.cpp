@@ -2,6 +2,7 @@
 #include "judge/wire.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,6 +29,13 @@ void Relax()
 #elif defined(__aarch64__)
     asm volatile("yield");
 #endif
+}
+
+// How many this process may run on.
+int Processors()
+{
+    cpu_set_t allowed;
+    return ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 2;
 }
 
 long Futex(std::atomic<uint32_t> &word, int operation, uint32_t value, const timespec *timeout)
@@ -61,7 +69,8 @@ void Pass(Shared &shared, Turn to)
 bool Await(Shared &shared, Turn turn)
 {
     // As long as that pays: where the other side has no processor to itself, spinning keeps it from running.
-    static int spins = ::sysconf(_SC_NPROCESSORS_ONLN) < 2 ? kFewestSpins : kMostSpins;
+    static const bool shares = Processors() < 2;
+    static int spins = shares ? 0 : kMostSpins;
     const auto wanted = static_cast<uint32_t>(turn);
     for (int i = 0; i < spins; ++i) {
         if (shared.turn.load(std::memory_order_acquire) == wanted) {
@@ -70,7 +79,7 @@ bool Await(Shared &shared, Turn turn)
         }
         Relax();
     }
-    spins = std::max(spins / 2, kFewestSpins);
+    spins = shares ? 0 : std::max(spins / 2, kFewestSpins);
     std::atomic<uint32_t> &asleep = shared.asleep[wanted & 1];
     const timespec nap{0, kNapNs};
     asleep.store(1);
