@@ -94,7 +94,7 @@ def judge_in_turn(
     built: BuiltKernel, requests: Sequence[RunRequest], limits: Limits, sandboxes: Sandboxes, scratch: Path
 ) -> tuple[RunResult, ...]:
     """The results of several requests, one after the other in the same two processes, which starts them once:
-    as many as there are up to the first that fails. One chip has them all."""
+    as many as there are up to the first that fails. One chip has them all, and each the limits' wall time."""
     return _run_in(scratch, built, requests, limits, sandboxes)
 
 
@@ -122,7 +122,7 @@ def _run_in(
         str(twin.candidate),
         str(built.library),
     )
-    pair = _run_pair(judge, candidate, folder, built.library.parent, limits.wall_s)
+    pair = _run_pair(judge, candidate, (folder, built.library.parent), results, limits.wall_s)
     made = [path for path in results[:-1] if path.exists()]
     ended = results[len(made)]
     # What ended the processes ended them in the last request that began.
@@ -195,8 +195,13 @@ class _Process:
 
 
 def _run_pair(
-    judge: Sequence[str], candidate: Sequence[str], folder: Path, library: Path, wall_s: float
+    judge: Sequence[str],
+    candidate: Sequence[str],
+    folders: tuple[Path, Path],
+    results: Sequence[Path],
+    wall_s: float,
 ) -> _Pair:
+    """Both processes in their folders, until the judge has written its results, each within the wall time."""
     with (
         _shared_memory() as shared,
         lifeline() as line,
@@ -207,11 +212,11 @@ def _run_pair(
         with contextlib.ExitStack() as running:
             with _one_processor():
                 # The candidate starts first: it loads its library while the judge reads the tensors.
-                other = _start(candidate, library, shared, line, other_words)
+                other = _start(candidate, folders[1], shared, line, other_words)
                 running.callback(other.end)
-                own = _start(judge, folder, shared, line, own_words)
+                own = _start(judge, folders[0], shared, line, own_words)
                 running.callback(own.end)
-            alone, timed_out = _watch(own, other, mapping, wall_s)
+            alone, timed_out = _watch(own, other, mapping, results, wall_s)
         return _Pair(own.finished(timed_out), other.finished(timed_out), alone)
 
 
@@ -263,16 +268,23 @@ def _start(command: Sequence[str], cwd: Path, shared: int, line: int, stderr: IO
     return _Process(popen, stderr, started)
 
 
-def _watch(own: _Process, other: _Process, mapping: mmap.mmap, wall_s: float) -> tuple[bool, bool]:
-    """Waits for the judge: whether the candidate's process ended first, and whether time ran out."""
+def _watch(
+    own: _Process, other: _Process, mapping: mmap.mmap, results: Sequence[Path], wall_s: float
+) -> tuple[bool, bool]:
+    """Waits for the judge: whether the candidate's process ended first, and whether time ran out for the next
+    result."""
     poll = select.poll()
     poll.register(own.descriptor, select.POLLIN)
     poll.register(other.descriptor, select.POLLIN)
-    alone = False
+    alone, made = False, 0
     deadline = own.started + wall_s
     while True:
         left = deadline - time.monotonic()
         ready = {descriptor for descriptor, _ in poll.poll(max(0, math.ceil(left * 1000)))}
+        before, made = made, sum(path.exists() for path in results)
+        if not ready and not alone and made > before:
+            deadline = time.monotonic() + wall_s
+            continue
         if own.descriptor in ready or not ready:
             own.seconds = time.monotonic() - own.started
             return alone, not ready

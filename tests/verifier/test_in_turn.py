@@ -21,6 +21,7 @@ from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import LIGHT, plan_cases, total_bytes
 from evokernel_core.verifier.gates.in_turn import grouped
 from evokernel_core.verifier.gates.one_case import CaseFolders, Judges
+from evokernel_core.verifier.sandbox import FILES
 from tests.homes import own_home
 from tests.verifier.conftest import make_task, read_source
 
@@ -34,10 +35,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def _cases(folder: Path) -> list[Case]:
+def _cases(folder: Path, sizes: tuple[int, ...] = SIZES) -> list[Case]:
     cases = []
     shared = CaseFolders.made_in(folder)
-    for number, size in enumerate(SIZES):
+    for number, size in enumerate(sizes):
         own = shared.of(number)
         x, y = (place / f"{own.number}0.bin" for place in (own.inputs, own.outputs))
         np.random.default_rng(number).standard_normal(size).astype("f4").tofile(x)
@@ -45,8 +46,10 @@ def _cases(folder: Path) -> list[Case]:
     return cases
 
 
-def _executed(source: KernelSource, folder: Path) -> tuple[list[Case], tuple[Execution, ...]]:
-    backend, cases = TwinBackend(ascendc(load_chip())), _cases(folder)
+def _executed(
+    source: KernelSource, folder: Path, sizes: tuple[int, ...] = SIZES
+) -> tuple[list[Case], tuple[Execution, ...]]:
+    backend, cases = TwinBackend(ascendc(load_chip())), _cases(folder, sizes)
     return cases, backend.execute_in_turn(backend.build(make_task("relu"), source), cases)
 
 
@@ -57,6 +60,11 @@ def test_each_case_has_its_own_result_and_tells_its_tiling(tmp_path: Path) -> No
         given, made = (np.fromfile(path, np.float32) for path in (case.inputs[0], case.outputs[0]))
         assert np.array_equal(made, np.maximum(given, 0.0))
         assert size in execution.tiling and not execution.hazards
+
+
+def test_as_many_files_are_written_as_all_cases_have(tmp_path: Path) -> None:
+    _, executions = _executed(read_source("relu"), tmp_path, (9,) * FILES)
+    assert [execution.status for execution in executions] == [RunStatus.OK] * FILES
 
 
 def test_sizes_that_are_declined_do_not_end_the_turn(tmp_path: Path) -> None:

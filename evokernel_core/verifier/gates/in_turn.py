@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from evokernel_core import temporary
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus
 from evokernel_core.verifier.base import Execution, RunsInTurn
-from evokernel_core.verifier.gates.cases import LIGHT, CasePlan, total_bytes
+from evokernel_core.verifier.gates.cases import LIGHT, MODEST, CasePlan, bytes_between, total_bytes
 from evokernel_core.verifier.gates.one_case import (
     CaseFolders,
     Judges,
@@ -45,13 +45,19 @@ def grouped(task: KernelTask, plans: Sequence[CasePlan], judges: Judges) -> Iter
     """The plans in their order: light ones together where the backend runs these in turn, but for the first
     and the last one."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
-    small = [plan for plan in plans[1:-1] if total_bytes(task, dict(plan.sizes)) <= least + LIGHT]
+    small = [plan for plan in plans[1:-1] if _is_light(task, dict(plan.sizes), least)]
     if not isinstance(judges.backend, RunsInTurn) or not small:
         yield from ((plan,) for plan in plans)
         return
     yield (plans[0],)
     yield tuple(small)
     yield from ((plan,) for plan in plans[1:] if plan not in small)
+
+
+def _is_light(task: KernelTask, sizes: Mapping[str, int], least: int) -> bool:
+    """Of little data on top of what the least sizes take, or of little work: they share a limit of time."""
+    total = total_bytes(task, sizes)
+    return total <= least + MODEST or total + bytes_between(task, sizes) <= LIGHT
 
 
 def runs(

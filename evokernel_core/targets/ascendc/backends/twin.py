@@ -32,7 +32,7 @@ from evokernel_core.twin.run import (
     TensorPart,
 )
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
-from evokernel_core.verifier.sandbox import confinement_here, sandbox_prefix
+from evokernel_core.verifier.sandbox import FILES, confinement_here, sandbox_prefix
 
 RESULT_BYTES = 64 * 1024**2
 """What a run may write beside its outputs: the result and what it prints."""
@@ -88,11 +88,10 @@ class TwinBackend:
         requests = [self._request(case) for case in cases]
         if probes:
             requests.append(evolve(requests[-1], mode=Mode.TIME, inputs=(), outputs=(), probes=tuple(probes)))
-        limits = self._limits_of(max(cases, key=lambda case: case.total_bytes))
-        wall_s = limits.wall_s + sum(self._limits_of(case).wall_s - self._limits.wall_s for case in cases)
+        limits = self._limits_of_all(cases)
         folders = list(dict.fromkeys(case.outputs[0].parent for case in cases))
         sandboxes = self._sandboxes(built, requests, folders)
-        results = judge_in_turn(built, requests, evolve(limits, wall_s=wall_s), sandboxes, folders[0])
+        results = judge_in_turn(built, requests, limits, sandboxes, folders[0])
         executions = tuple(map(_executed, cases, results))
         if len(results) == len(requests) > len(cases) and results[-1].status is ExitStatus.OK:
             return (*executions[:-1], evolve(executions[-1], probed=probed_in(folders[0])))
@@ -127,6 +126,15 @@ class TwinBackend:
             address_space=base.address_space + COPIES * case.total_bytes,
             wall_s=base.wall_s + 4 * extra_s,
             cpu_s=None if base.cpu_s is None else base.cpu_s + extra_s,
+        )
+
+    def _limits_of_all(self, cases: Sequence[Case]) -> Limits:
+        """Memory and time of the one that may take most, and the processor time of all."""
+        each = list(map(self._limits_of, cases))
+        return evolve(
+            max(each, key=lambda limits: limits.address_space),
+            wall_s=max(limits.wall_s for limits in each),
+            cpu_s=None if self._limits.cpu_s is None else sum(limits.processor_s for limits in each),
         )
 
     def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
@@ -179,10 +187,12 @@ class TwinBackend:
         self, built: BuiltKernel, requests: Sequence[RunRequest], scratch: Sequence[Path]
     ) -> Sandboxes:
         folders = {tensor.path.parent for one in requests for tensor in one.inputs if tensor.path is not None}
-        quota = sum(tensor.nbytes for one in requests for tensor in one.outputs) + RESULT_BYTES
+        quota = sum(RESULT_BYTES + sum(tensor.nbytes for tensor in one.outputs) for one in requests)
         quota += TRACE_BYTES if any(one.trace is not None for one in requests) else 0
         return Sandboxes(
-            judge=sandbox_prefix(built.twin, sorted(folders), scratch, quota=quota),
+            judge=sandbox_prefix(
+                built.twin, sorted(folders), scratch, quota=quota, files=FILES * len(requests)
+            ),
             candidate=sandbox_prefix(built.twin, [built.library.parent], []),
         )
 
