@@ -8,7 +8,7 @@ from attrs import frozen
 
 DISTRIBUTIONS = (
     "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large",
-    "mixed", "alike", "columns",
+    "mixed", "alike", "columns", "peaks",
 )  # fmt: skip
 """How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
 zeros. ``structured``: ramps, constant rows and repeated extremes. ``ties``: few distinct values, zero among
@@ -16,7 +16,8 @@ them. ``signs``: alternating signs along the last dimension. ``scales``: magnitu
 ``sorted``: rows in rising or falling order. ``rows``: another constant in each row. ``large``: N(0, 1) with
 one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of several of these. ``alike``:
 N(0, 1), inputs of one shape so near each other that the difference of their squares has no digit left, with
-equals among them. ``columns``: N(0, 1), and beside given numbers whole columns beyond them."""
+equals among them. ``columns``: N(0, 1), and beside given numbers whole columns beyond them. ``peaks``:
+N(0, 1), with a largest and a least element in each line along each dimension, at all places in turn."""
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 

@@ -116,6 +116,15 @@ def test_distributions(
     assert bool((values == 0).any()) is (distribution in ("wide", "structured"))
 
 
+@pytest.mark.parametrize("shape", [(193, 635), (31, 9, 40), (17, 17)])
+def test_the_largest_and_the_least_element_are_at_all_places_of_a_line(shape: tuple[int, ...]) -> None:
+    values = draw(shape, "float32", "peaks", torch.Generator().manual_seed(3))
+    for dim, size in enumerate(shape):
+        asked = min(size, values.numel() // size)
+        for found in (values.argmax(dim), values.argmin(dim)):
+            assert len(found.unique()) >= 0.8 * asked, (dim, len(found.unique()), asked)
+
+
 @pytest.mark.parametrize("sizes", [{"s0": 0, "s1": 4}, {"s0": 1, "s1": 1}])
 def test_small_sizes(agent: AgentClient, task: KernelTask, tmp_path: Path, sizes: dict[str, int]) -> None:
     case = agent.reference(task, sizes, 3, "normal", tmp_path)

@@ -19,6 +19,8 @@ from evokernel_core.verifier.gates.mixture import (
     LARGEST_WHOLE,
     MILD,
     MIXED,
+    ORDERS,
+    PEAKS,
     ROUND,
     SHAPED,
     WIDE,
@@ -145,6 +147,7 @@ def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
     numbers.shuffle(sizes_of_values)
     shaped, plain = numbers.choice(_shaped(task)), numbers.choice((*WIDE, *MILD))
     distributions = ["normal", MIXED, *sizes_of_values, numbers.choice((shaped, plain))]
+    distributions += [PEAKS] * _orders(task)
     if total > FULL_LIMIT:
         distributions = distributions[:2]
     elif total > FULL_LIMIT // 4:
@@ -154,6 +157,11 @@ def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
         distributions.append(numbers.choice(special))
     for number, distribution in enumerate(distributions):
         yield CasePlan((), numbers.getrandbits(SEED_BITS), distribution, 2 if number == 0 else 1)
+
+
+def _orders(task: KernelTask) -> bool:
+    """Whether largest or least elements are looked for, so that one that is left out seldom shows."""
+    return any(node.op.split(".")[1] in ORDERS for node in task.graph.nodes)
 
 
 def _shaped(task: KernelTask) -> tuple[str, ...]:
@@ -199,6 +207,8 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
     )
     yield _round(task, numbers), of_values.pop()
     yield _bounded(task, shrink(task, odd, MODEST)), of_values.pop()
+    if _orders(task):
+        yield _bounded(task, shrink(task, odd, MODEST)), PEAKS
     long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
     one_long = {s.name: odd[s.name] if s.name == long else _short(s, numbers) for s in symbols}
     yield _bounded(task, shrink(task, one_long, MODEST)), of_values.pop()

@@ -23,6 +23,12 @@ WIDE = ("wide", "scales", "large")
 SHAPED = ("structured", "structured", "sorted", "rows")
 MIXED = "mixed"
 """What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
+PEAKS = "peaks"
+"""What every verification of a graph has that looks for largest or least elements (``ORDERS``)."""
+ORDERS = frozenset(
+    """amax amin max min argmax argmin aminmax sort topk cummax cummin median kthvalue max_pool2d_with_indices
+    max_pool3d_with_indices""".split()  # noqa: SIM905
+)
 MANY = 64
 """Sizes up to here are shorter than a vector of float32; larger ones take several."""
 LARGEST_WHOLE = 16 * 1024**2

@@ -104,7 +104,7 @@ def steadied(value: torch.Tensor) -> torch.Tensor:
     return (value / value.abs().max().clamp(min=1)).to(value.dtype)
 
 
-_RANDOM = ("normal", "wide", "ties", "signs", "scales", "sorted", "large", "mixed", "columns")
+_RANDOM = ("normal", "wide", "ties", "signs", "scales", "sorted", "large", "mixed", "columns", "peaks")
 """Distributions whose terms have random signs, so that sums grow by the root of their number."""
 
 

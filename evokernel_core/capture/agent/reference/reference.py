@@ -191,10 +191,9 @@ def _drawn(
             value = without_least(value) if divides else value
         else:
             limit = limits.get(operand["name"], integers)
-            no_number = operand["kind"] == "parameter" and distribution in ("nans", "infinities")
-            how = (
-                "normal" if no_number else distribution
-            )  # a weight that is none would leave no output that is
+            # A weight that is no number would leave no output that is one; peaks grow with each layer.
+            is_plain = operand["kind"] == "parameter" and distribution in ("nans", "infinities", "peaks")
+            how = "normal" if is_plain else distribution
             of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
             value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size, squares=squares)
             if distribution == "alike" and operand["kind"] != "parameter" and value.is_floating_point():
@@ -547,6 +546,25 @@ def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Ten
     return patterns[(torch.arange(rows) + offset) % len(patterns)].reshape(shape)
 
 
+def _peaks(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1), with a largest and a least element in each line along each dimension, whose place runs through
+    the line from one line to the next: a kernel that leaves an element out misses one of them somewhere."""
+    values = torch.randn(shape, generator=generator)
+    if values.numel() == 0:
+        return values
+    places = torch.zeros(shape, dtype=torch.int64)
+    for dim, size in enumerate(shape):
+        places += torch.arange(size).reshape([-1 if dim == other else 1 for other in range(len(shape))])
+    for size in shape:
+        values[places % size == 0] += _PEAK
+        values[places % size == 1] -= _PEAK
+    return values
+
+
+_PEAK = 6.0
+"""Beyond what N(0, 1) has in a line; its exponential is in range in every type."""
+
+
 def _ties(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     """Quarters from -1 to 1, zeros of both signs: most elements have equals."""
     signs = 1.0 - 2.0 * torch.randint(0, 2, shape, generator=generator)
@@ -662,6 +680,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "mixed": _mixed,
     "alike": _normal,
     "columns": _normal,
+    "peaks": _peaks,
     "special": _special,
     "nans": _nans,
     "infinities": _infinities,
