@@ -109,7 +109,7 @@ def test_operands_are_files_scalars_and_what_an_output_holds_before(tmp_path: Pa
     np.save(tmp_path / "x.npy", X.astype(np.float32))
     halves = np.asarray([0x3F80, 0x4000, 0x4040, 0x4080], np.uint16)
     halves.tofile(tmp_path / "y.bin")
-    args = [
+    args: list[dict[str, Any]] = [
         {"in": "x.npy"},
         {"in": "y.bin", "shape": [2, 2], "dtype": "bfloat16"},
         {"out": "z.npy", "from": "x.npy", "shape": [4, 6], "dtype": "float32"},
