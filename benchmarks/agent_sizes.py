@@ -23,6 +23,10 @@ import psutil
 from mcp import Client, StdioServerParameters
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.measuring.processes import processor_s  # noqa: E402
+
 MAIN = "from evokernel_core.cli.main import main; main()"
 FILES = tuple(
     ROOT / "tests" / "capture" / "models" / name for name in ("t5.py", "gpt_bf16.py", "llama_gqa.py")
@@ -66,20 +70,14 @@ async def _plan(file: Path, home: str) -> dict[str, Any]:
         began = time.monotonic()
         answer = await client.call_tool("plan", {"path": str(file), "limit": MOST})
         seconds = time.monotonic() - began
-        processor_s = sum(map(_processor_s, psutil.Process().children(recursive=True)))
+        used = sum(map(processor_s, psutil.Process().children()))
     plan = answer.structured_content
     if answer.is_error or plan is None:
         raise SystemExit(f"{file} was not planned: {answer.content}")
     return {
         "file": file.name, "regions": plan["total"], "bytes": _bytes(plan),
-        "seconds": seconds, "processor_s": processor_s,
+        "seconds": seconds, "processor_s": used,
     }  # fmt: skip
-
-
-def _processor_s(process: psutil.Process) -> float:
-    """Of a process and its children that ended."""
-    times = process.cpu_times()
-    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _client(trusted: Path, home: str) -> Client:

@@ -259,7 +259,8 @@ def show_light(summary: Mapping[str, Any]) -> None:
     """Prints what an open file takes with the real worker."""
     lines = (
         "{model} with the real worker",
-        "first of {real_hints} hints          {first_hint_s:.1f} s, all {all_hints_s:.1f} s",
+        "first of {real_hints} hints          {first_hint_s:.1f} s, {first_hint_cpu_s:.1f} processor seconds",
+        "all hints                 {all_hints_s:.1f} s, {all_hints_cpu_s:.1f} processor seconds",
         "process tree, MiB         {tree_mb_open:.0f} open, {tree_mb_idle:.0f} idle with {hints_idle} hints",
         "processes after seconds   {processes}",
         "an edit then              analysed after {again_s:.1f} s",

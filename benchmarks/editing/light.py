@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from benchmarks.editing.wire import Server
+from benchmarks.measuring.processes import processor_s, resident_mb, tree
 
 TIMEOUT_S = 600.0
 START = {"line": 0, "character": 0}
@@ -34,36 +32,26 @@ class OpenModel:
         return len(await self.server.ask("textDocument/inlayHint", params) or ())
 
     async def opened(self) -> dict[str, Any]:
-        """Seconds from the opening to the first hint and to the last, how many there are then, and the most
-        that the process tree held meanwhile."""
+        """Seconds, and processor seconds, from the opening to the first hint and to the last, how many there
+        are then, and the most that the process tree held meanwhile."""
         item = {"uri": self.path.as_uri(), "languageId": "python", "version": 1, "text": self.text}
         self.server.tell("textDocument/didOpen", {"textDocument": item})
         began = time.perf_counter()
-        first, last, count, most = 0.0, 0.0, 0, 0.0
+        at: list[tuple[float, float]] = []
+        count, most, used = 0, 0.0, processor_s(self.server.process)
         while not count or self.server.is_analysing:
             if time.perf_counter() - began > TIMEOUT_S:
                 raise SystemExit(f"{self.path.name} was not analysed within {TIMEOUT_S:.0f} s.")
             await asyncio.sleep(_GLANCE_S)
-            most = max(most, tree_mb(self.server))
+            most = max(most, resident_mb(self.server.process))
             if (now := await self.hints()) != count:
-                count, last = now, time.perf_counter() - began
-                first = first or last
+                count = now
+                at.append((time.perf_counter() - began, processor_s(self.server.process) - used))
+        (first, first_cpu), (last, last_cpu) = at[0], at[-1]
         return {
             "real_hints": count, "first_hint_s": first, "all_hints_s": last, "tree_mb_open": most,
+            "first_hint_cpu_s": first_cpu, "all_hints_cpu_s": last_cpu,
         }  # fmt: skip
-
-
-def tree(server: Server) -> list[psutil.Process]:
-    return [server.process, *server.process.children(recursive=True)]
-
-
-def tree_mb(server: Server) -> float:
-    """Resident MiB of a server and all below it."""
-    resident = 0
-    for process in tree(server):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            resident += process.memory_info().rss
-    return resident / 2**20
 
 
 async def analysed(server: Server) -> None:
@@ -84,12 +72,12 @@ async def measure_light(
     await server.start(folder, {"settings": {"pauseS": 0.0}, "trusted": True})
     opened = OpenModel(server, model, folder)
     figures = {"model": model.name, **await opened.opened(), "processes": {}}
-    began, before = time.perf_counter(), len(tree(server))
+    began, before = time.perf_counter(), len(tree(server.process))
     while time.perf_counter() - began < idle_s:
         await asyncio.sleep(_LOOK_S)
-        if (now := len(tree(server))) != before:
+        if (now := len(tree(server.process))) != before:
             figures["processes"][f"{time.perf_counter() - began:.0f}"] = before = now
-    figures |= {"tree_mb_idle": tree_mb(server), "hints_idle": await opened.hints()}
+    figures |= {"tree_mb_idle": resident_mb(server.process), "hints_idle": await opened.hints()}
     began = time.perf_counter()
     server.tell("textDocument/didChange", {
         "textDocument": {"uri": opened.path.as_uri(), "version": 2},

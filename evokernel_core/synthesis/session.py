@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,7 @@ from evokernel_core.domain.errors import (
     UsageError,
     VerifierError,
 )
-from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.sentence import Sentence
@@ -288,6 +290,7 @@ class Session:
     ) -> SynthesisResult:
         """Spends the budget on a region's task; ``generate`` stops at the first verified kernel,
         because a person waits for it. Jobs of a ``background`` run leave others' first on a shared verifier.
+        A run without a job of its own is kept as one that is done: it says where the task's kernels belong.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
         A defect of ours ends the run as infeasible, with a sentence that names it; so does a graph that does
@@ -301,7 +304,7 @@ class Session:
             with contained(Sentence("writing its kernels"), region.span.line):
                 engine = self.engine(eager)
                 self._rank(background)
-                return engine.run(
+                result = engine.run(
                     task,
                     budget,
                     job_id=job_id,
@@ -309,6 +312,9 @@ class Session:
                     on_attempt=on_attempt,
                     cancelled=cancelled,
                 )
+                if not job_id:
+                    self.memory.put_job(_done(region, kind, budget, result))
+                return result
         except InternalError as error:
             return SynthesisResult(Status.INFEASIBLE, error.sentence, None, 0, None, 0)
 
@@ -396,6 +402,17 @@ def _left_out(path: Path, error: EvoKernelError) -> Region:
     whole = Span(1, 0, 1, 0)
     status = RegionStatus.UNSUPPORTED
     return Region("programs", str(path), path.stem, whole, "", "", "program", status, reason)
+
+
+def _done(region: Region, kind: JobKind, budget: int, result: SynthesisResult) -> Job:
+    """What was asked for and what came of it, as a job that nobody takes up."""
+    states = {Status.CANCELLED: JobState.CANCELLED, Status.INFEASIBLE: JobState.FAILED}
+    now = time.time()
+    return Job(
+        id=uuid.uuid4().hex, kind=kind, state=states.get(result.status, JobState.DONE), file=region.file,
+        region_id=region.id, task_id=task_of(region).task_id, region=dumps(region), budget=budget,
+        spent=result.attempts, created=now, updated=now, reason=result.reason,
+    )  # fmt: skip
 
 
 def _never_satisfied(search: Search) -> bool:
