@@ -260,8 +260,9 @@ def show_light(summary: Mapping[str, Any]) -> None:
     lines = (
         "{model} with the real worker",
         "first of {real_hints} hints          {first_hint_s:.1f} s, {first_hint_cpu_s:.1f} processor seconds",
-        "all hints                 {all_hints_s:.1f} s, {all_hints_cpu_s:.1f} processor seconds",
-        "process tree, MiB         {tree_mb_open:.0f} open, {tree_mb_idle:.0f} idle with {hints_idle} hints",
+        "all hints                 {all_hints_s:.1f} s",
+        "process tree, MiB         {tree_mb_most:.0f} at most, {tree_mb_open:.0f} behind the analysis",
+        "idle                      {tree_mb_idle:.0f} with {hints_idle} hints",
         "processes after seconds   {processes}",
         "an edit then              analysed after {again_s:.1f} s",
     )

@@ -32,12 +32,12 @@ class OpenModel:
         return len(await self.server.ask("textDocument/inlayHint", params) or ())
 
     async def opened(self) -> dict[str, Any]:
-        """Seconds, and processor seconds, from the opening to the first hint and to the last, how many there
-        are then, and the most that the process tree held meanwhile."""
+        """Seconds from the opening to the first hint, also of the processor, and to the last, how many there
+        are then, and what the process tree holds then and held at most."""
         item = {"uri": self.path.as_uri(), "languageId": "python", "version": 1, "text": self.text}
         self.server.tell("textDocument/didOpen", {"textDocument": item})
         began = time.perf_counter()
-        at: list[tuple[float, float]] = []
+        figures: dict[str, Any] = {}
         count, most, used = 0, 0.0, processor_s(self.server.process)
         while not count or self.server.is_analysing:
             if time.perf_counter() - began > TIMEOUT_S:
@@ -45,13 +45,13 @@ class OpenModel:
             await asyncio.sleep(_GLANCE_S)
             most = max(most, resident_mb(self.server.process))
             if (now := await self.hints()) != count:
+                last = time.perf_counter() - began
+                if not count:
+                    figures["first_hint_s"] = last
+                    figures["first_hint_cpu_s"] = processor_s(self.server.process) - used
+                figures |= {"real_hints": now, "all_hints_s": last}
                 count = now
-                at.append((time.perf_counter() - began, processor_s(self.server.process) - used))
-        (first, first_cpu), (last, last_cpu) = at[0], at[-1]
-        return {
-            "real_hints": count, "first_hint_s": first, "all_hints_s": last, "tree_mb_open": most,
-            "first_hint_cpu_s": first_cpu, "all_hints_cpu_s": last_cpu,
-        }  # fmt: skip
+        return {**figures, "tree_mb_most": most, "tree_mb_open": resident_mb(self.server.process)}
 
 
 async def analysed(server: Server) -> None:
