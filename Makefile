@@ -131,6 +131,7 @@ vendor-operators: $(STAMP)
 # AGENTS_DIR is where the agents are kept (1 GB); OTHER is a further model file that is planned.
 agents: $(STAMP)
 	@command -v npm >/dev/null || (echo "npm is missing: install Node 20 or newer" >&2; exit 2)
+	$(BIN)/python benchmarks/agent_sizes.py
 	$(BIN)/python benchmarks/agents.py $(if $(AGENTS_DIR),--folder $(AGENTS_DIR)) $(if $(OTHER),--other $(OTHER))
 
 # Everything in a real VS Code and a browser. run.sh installs both and Node; CHROMIUM is a browser of your own.

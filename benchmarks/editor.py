@@ -2,8 +2,10 @@
 
 A model file of 2,501 lines from transformers, with forty regions behind it that a scripted worker finds, is
 opened in our server, in the least that pygls can do, in ruff's server, and in jedi's. A person types, and
-after each sign asks for the same things, one server after the other. Figures are measured
-on this machine, which others use too: compare those of one run.
+after each sign asks for the same things, one server after the other. Then another file is opened with the
+real worker and torch agent: how soon its hints are there, and what the process tree holds, also after
+minutes in which nobody does anything. Figures are measured on this machine, which others use too: compare
+those of one run.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from attrs import field, frozen
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.editing.light import measure_light  # noqa: E402
 from benchmarks.editing.public_model import FUNCTIONS, PublicModel  # noqa: E402
 from benchmarks.editing.wire import Server  # noqa: E402
 
@@ -252,6 +255,20 @@ def show(summary: dict[str, Any]) -> None:
     )
 
 
+def show_light(summary: Mapping[str, Any]) -> None:
+    """Prints what an open file takes with the real worker."""
+    lines = (
+        "{model} with the real worker",
+        "first of {real_hints} hints          {first_hint_s:.1f} s, {first_hint_cpu_s:.1f} processor seconds",
+        "all hints                 {all_hints_s:.1f} s",
+        "process tree, MiB         {tree_mb_most:.0f} at most, {tree_mb_open:.0f} behind the analysis",
+        "idle                      {tree_mb_idle:.0f} with {hints_idle} hints",
+        "processes after seconds   {processes}",
+        "an edit then              analysed after {again_s:.1f} s",
+    )
+    print("\n".join(lines).format(**summary))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures as JSON")
@@ -261,17 +278,38 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=5, help="of each server")
     parser.add_argument("--rounds", type=int, default=150, help="signs that are typed")
     parser.add_argument("--edits", type=int, default=20_000, help="edits over which memory is watched")
+    parser.add_argument(
+        "--model", type=Path, default=ROOT / "examples" / "transformer_block.py", help="for the real worker"
+    )
+    parser.add_argument("--idle", type=float, default=420.0, metavar="S", help="before the tree is idle")
+    parser.add_argument("--light", action="store_true", help="only with the real worker")
     arguments = parser.parse_args()
-    model = PublicModel(arguments.environment.absolute())
+    summary: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
-        worker = ROOT / "tests" / "server" / "scripted_worker.py"
-        os.environ["EVOKERNEL_WORKER_COMMAND"] = f"'{sys.executable}' '{worker}'"
         os.environ["EVOKERNEL_HOME"] = str(Path(name) / "home")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else every start compiles what pip has compiled
-        summary = asyncio.run(measure(model, arguments.starts, arguments.rounds, arguments.edits))
-    show(summary)
+        if not arguments.light:
+            summary |= _scripted(arguments)
+            show(summary)
+        ours, project = (
+            (str(Path(sys.executable).parent / "evokernel"), "lsp", "--stdio"),
+            Path(name) / "project",
+        )
+        project.mkdir()
+        light = asyncio.run(measure_light(ours, os.environ, arguments.model, project, arguments.idle))
+        show_light(light)
+    summary |= light
     if arguments.json:
         arguments.json.write_text(json.dumps({"summary": summary}, indent=2) + "\n")
+
+
+def _scripted(arguments: argparse.Namespace) -> dict[str, Any]:
+    worker = ROOT / "tests" / "server" / "scripted_worker.py"
+    os.environ["EVOKERNEL_WORKER_COMMAND"] = f"'{sys.executable}' '{worker}'"
+    model = PublicModel(arguments.environment.absolute())
+    summary = asyncio.run(measure(model, arguments.starts, arguments.rounds, arguments.edits))
+    del os.environ["EVOKERNEL_WORKER_COMMAND"]
+    return summary
 
 
 if __name__ == "__main__":

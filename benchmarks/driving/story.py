@@ -50,12 +50,12 @@ def _run(source: str, seconds: int) -> dict[str, Any]:
         {"workspace": 0},
     ]
     launch = {"block_dim": 8, "args": args}
-    return {"source": source, "entry": "scale", "launch": launch, "limit_s": seconds}
+    return {"path": source, "entry": "scale", "launch": launch, "limit_s": seconds}
 
 
 def story(other: bool) -> tuple[Step, ...]:
     """A day: plan, generate, what a guide says, a run, two looks into pages, and two mistakes."""
-    here = {"file": "model.py"}
+    here = {"path": "model.py"}
     return (
         Step("plan", lambda _: here),
         Step("generate", lambda seen: {**here, "region": _region(seen), "budget": 2}),
@@ -65,8 +65,8 @@ def story(other: bool) -> tuple[Step, ...]:
         Step("run", lambda _: _run("scale.cpp", 60)),
         Step("read", lambda _: {"uri": "evokernel://docs/hazards"}),
         Step("explain", lambda _: {"code": "no-such-code"}),
-        Step("plan", lambda _: {"file": "absent.py"}),
-        *([Step("plan", lambda _: {"file": "other.py"})] if other else []),
+        Step("plan", lambda _: {"path": "absent.py"}),
+        *([Step("plan", lambda _: {"path": "other.py"})] if other else []),
     )
 
 

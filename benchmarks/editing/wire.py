@@ -33,6 +33,8 @@ class Server:
         self.command = command
         self.environment = dict(environment)
         self.heard: Callable[[str], None] = lambda _: None
+        self.is_analysing = False
+        """As the last status of our own server says."""
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
         self._process: asyncio.subprocess.Process | None = None
@@ -94,6 +96,8 @@ class Server:
             else:
                 future.set_result(message.get("result"))
             return
+        if message["method"] == "evokernel/status":
+            self.is_analysing = message["params"]["mode"] == "analysing"
         self.heard(message["method"])
         if "id" in message:
             count = len(message.get("params", {}).get("items", ())) if message.get("params") else 0

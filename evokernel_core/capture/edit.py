@@ -7,10 +7,10 @@ change; every other byte stays.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
-from evokernel_core.capture.parsed import PACKAGE, Guarded, ParsedFile
+from evokernel_core.capture.parsed import PACKAGE, Guarded, KernelImport, ParsedFile
 from evokernel_core.capture.regions import identity
 from evokernel_core.capture.text import TextChange, apply_change, line_starts, span_of, span_offsets, text_at
 from evokernel_core.domain.call_site import CallSite
@@ -134,16 +134,22 @@ def _find_source(module: ParsedFile, region: Region, kernel_name: str) -> Span |
         if module.is_whole(span) and not _in_any(span, taken):
             places.append(span)
         at = text.find(region.source, at + 1, end)
-    if len(places) > 1:  # the imports of kernels that were put in place before this one move all lines alike
-        line = region.span.line + text.count(f"\nfrom {PACKAGE} import ")
-        places = [span for span in places if (span.line, span.column) == (line, region.span.column)]
-        if places:
-            return places[0]
+    if len(places) > 1:
+        if moved := _moved(places, region.span, sum(each.lines for each in module.kernel_imports())):
+            return moved
         raise EditConflict(
             "{symbol} holds the region's code several times and it moved: capture it again.",
             symbol=region.symbol,
         )
     return places[0] if places else None
+
+
+def _moved(places: Sequence[Span], before: Span, lines: int) -> Span | None:
+    """Where a region is that the import of kernels, of so many lines now, has moved: kernels that were put in
+    place before this one may have made the import, or longer, or have found it there."""
+    shifts = {span.line - before.line: span for span in places if span.column == before.column}
+    within = [shift for shift in shifts if 0 <= shift <= lines]
+    return shifts[within[0]] if len(within) == 1 else shifts.get(lines)
 
 
 def _is_applied(module: ParsedFile, region: Region, kernel_name: str) -> bool:
@@ -261,18 +267,37 @@ def _compile_error(text: str, file: str) -> Exception | None:
     return None
 
 
-def _kernel_import(kernel_name: str) -> str:
-    return f"from {PACKAGE} import {kernel_name}"
+def _kernel_import(names: Iterable[str], newline: str) -> str:
+    """One import of kernels, sorted; a name a line where it is too long."""
+    line = f"from {PACKAGE} import {', '.join(sorted(names))}"
+    return line if len(line) <= _WIDTH else _spread(names, newline)
+
+
+def _spread(names: Iterable[str], newline: str) -> str:
+    rows = "".join(f"    {name},{newline}" for name in sorted(names))
+    return f"from {PACKAGE} import ({newline}{rows})"
+
+
+def _with_names(text: str, present: KernelImport, names: Iterable[str]) -> str:
+    """The text with other names in an import. One that had a name a line without need keeps them so."""
+    newline = _newline(text)
+    needs_one = "\n" not in _kernel_import(present.names, newline)
+    write = _spread if present.lines > 1 and needs_one else _kernel_import
+    return apply_change(text, TextChange(present.span, write(names, newline)))
 
 
 def _with_imports(text: str, kernel_name: str) -> str:
     module = ParsedFile.parse(text)
+    present = module.kernel_imports()
+    missing = [] if module.imports(kernel_name) else [kernel_name]
+    if missing and present:
+        text = _with_names(text, present[0], {*present[0].names, kernel_name})
+        module, missing = ParsedFile.parse(text), []
     wanted = [] if module.binds_torch() else [_TORCH_IMPORT]
-    if not module.imports(kernel_name):
-        wanted.append(_kernel_import(kernel_name))
+    newline = _newline(text)
+    wanted += [_kernel_import([name], newline) for name in missing]
     if not wanted:
         return text
-    newline = _newline(text)
     start = module.import_offset()
     before = newline if start and not text[:start].endswith(("\n", "\r")) else ""
     return text[:start] + before + "".join(line + newline for line in wanted) + text[start:]
@@ -280,9 +305,20 @@ def _with_imports(text: str, kernel_name: str) -> str:
 
 def _without_imports(text: str, kernel_name: str) -> str:
     if f"{kernel_name}.holds(" not in text:
-        text = _without_line(text, _kernel_import(kernel_name))
+        text = _without_name(text, kernel_name)
     if f"from {PACKAGE} import" not in text:
         text = _without_line(text, _TORCH_IMPORT)
+    return text
+
+
+def _without_name(text: str, kernel_name: str) -> str:
+    for present in ParsedFile.parse(text).kernel_imports():
+        left = [name for name in present.names if name != kernel_name]
+        if left and len(left) < len(present.names):
+            return _with_names(text, present, left)
+        if not left and present.is_alone:
+            lines = [*line_starts(text), len(text)]
+            return text[: lines[present.span.line - 1]] + text[lines[present.span.end_line] :]
     return text
 
 

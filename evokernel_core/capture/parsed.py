@@ -7,6 +7,7 @@ be free of errors; a tree survives those in other functions.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from attrs import frozen
@@ -42,6 +43,19 @@ class Guarded:
     covers: Span
     is_prefix: bool
     offset: int
+
+
+@frozen
+class KernelImport:
+    """``from evokernel_kernels import NAMES``. ``is_alone``: nothing else is on its lines."""
+
+    span: Span
+    names: tuple[str, ...]
+    is_alone: bool
+
+    @property
+    def lines(self) -> int:
+        return self.span.end_line - self.span.line + 1
 
 
 @frozen
@@ -132,10 +146,26 @@ class ParsedFile:
         return tuple(
             _text(name)
             for node in self._top_level()
-            if node.type == "import_from_statement" and _field(node, "module_name") == PACKAGE
+            if _imports_kernels(node)
             for name in node.children_by_field_name("name")
             if name.type == "dotted_name"
         )
+
+    def kernel_imports(self) -> tuple[KernelImport, ...]:
+        """The imports of kernels above the first definition that have names alone: no comment, no alias."""
+        head = itertools.takewhile(lambda node: not _defined(node), self._top_level())
+        return tuple(
+            self._kernel_import(node)
+            for node in head
+            if _imports_kernels(node)
+            and all(child.type in {"dotted_name", "from", "import", "(", ",", ")"} for child in node.children)
+        )
+
+    def _kernel_import(self, node: Node) -> KernelImport:
+        span, starts = self._span(node), [*line_starts(self.text), len(self.text)]
+        lines = self.text[starts[span.line - 1] : starts[span.end_line]]
+        names = tuple(map(_text, node.children_by_field_name("name")))
+        return KernelImport(span, names, lines.strip() == _text(node))
 
     def import_offset(self) -> int:
         """After the lines of the last import above the first definition, else after the docstring."""
@@ -249,6 +279,10 @@ def _bound(name: Node) -> str:
 
 def _is_docstring(node: Node) -> bool:
     return node.type == "expression_statement" and node.named_children[0].type.endswith("string")
+
+
+def _imports_kernels(node: Node) -> bool:
+    return node.type == "import_from_statement" and _field(node, "module_name") == PACKAGE
 
 
 def _field(node: Node, name: str) -> str:

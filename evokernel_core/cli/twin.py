@@ -81,6 +81,8 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
       {"out": "z.npy", "shape": [8, 2048], "dtype": "float16"}, {"scalar": "uint32", "value": 2048},
       {"bytes": "tiling.bin"}, {"workspace": 0}, {"null": true}, {"same": 1},
       {"list": [{"in": "a.npy"}, {"in": "b.npy"}]}], "expect": {"z.npy": "golden.npy"}, "rtol": 1e-3}
+    In place of a golden file an output may have an expression of the kernel's parameters:
+      "reference": {"z.npy": "x / sqrt(mean(x*x, -1) + eps) * w"}   (reductions keep their dimension)
     An input may be made for the run, with fill random, zeros, ones or arange:
       {"in": {"fill": "random", "shape": [8, 2048], "dtype": "float16", "seed": 0}}
     An output may hold a file before: {"out": "z.npy", "from": "before.npy", "shape": ..., "dtype": ...}

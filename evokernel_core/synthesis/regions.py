@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
 
@@ -23,21 +23,12 @@ _WORTH_A_CONSTANT = 1.01
 """How many times as long a kernel may take with a setting as an operand as with it as a constant."""
 
 
-Progress = Callable[[int, int], None]
-
-
-def unheard(done: int, total: int) -> None:
-    """Nobody waits."""
-
-
 @frozen
 class RegionFinder:
-    """Finds the regions of a file by ``agent`` and plans a kernel for each. ``progress`` hears how many are
-    planned, and of how many."""
+    """Finds the regions of a file by ``agent`` and plans a kernel for each."""
 
     agent: SharedAgent
     author: KernelAuthor
-    progress: Progress = unheard
 
     def single(
         self,
@@ -48,8 +39,17 @@ class RegionFinder:
     ) -> tuple[Region, ...]:
         """The regions of a file that one fused kernel each can compute; those that no family covers are
         unsupported, with the reason."""
-        captured = self.agent.capture(path, text, self.author.single_ops(), symbol, group=group)
-        return tuple(self._all_planned(captured))
+        return tuple(map(self.planned, self.captured(path, text, symbol, group)))
+
+    def captured(
+        self,
+        path: Path,
+        text: str | None = None,
+        symbol: str | None = None,
+        group: int = 0,
+    ) -> tuple[Region, ...]:
+        """As ``single``, before any is planned."""
+        return self.agent.capture(path, text, self.author.single_ops(), symbol, group=group)
 
     def programs(
         self, path: Path, text: str | None = None, symbol: str | None = None, group: int = 0
@@ -59,19 +59,19 @@ class RegionFinder:
         take its place, and it says why."""
         agent, ops = self.agent, self.author.covered_ops()
         captured = agent.capture(path, text, ops, symbol, whole=True, group=group)
-        planned = self._all_planned(captured)
+        planned = tuple(map(self.planned, captured))
         refused = [
             after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
         ]
         if not refused:
-            return tuple(planned)
+            return planned
         result = [region for region in planned if region.task is not None]
 
         def taken(way: Way) -> list[Region]:
             """What of the refused ones can be planned in another way."""
             ways = _all_in(refused, way)
             again = agent.capture(path, text, ops, symbol, whole=True, ways=ways, group=group)
-            return [region for region in map(self._planned, again) if region.task is not None]
+            return [region for region in map(self.planned, again) if region.task is not None]
 
         _add(result, taken("fixed"))
         refused = [region for region in refused if all(region.span != other.span for other in result)]
@@ -83,14 +83,8 @@ class RegionFinder:
         result += [region for region in reasons if all(region.span != other.span for other in result)]
         return tuple(sorted(result, key=_position))
 
-    def _all_planned(self, captured: Sequence[Region]) -> list[Region]:
-        planned = []
-        for done, region in enumerate(captured):
-            self.progress(done, len(captured))
-            planned.append(self._planned(region))
-        return planned
-
-    def _planned(self, region: Region) -> Region:
+    def planned(self, region: Region) -> Region:
+        """A captured region with what its kernel takes; unsupported where there is none."""
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
         try:

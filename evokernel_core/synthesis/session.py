@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from evokernel_core.domain.errors import (
     UsageError,
     VerifierError,
 )
-from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.sentence import Sentence
@@ -48,7 +50,7 @@ from evokernel_core.synthesis.offers import Estimate, Offer, side_by_side
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
-from evokernel_core.synthesis.regions import Progress, RegionFinder, task_of, unheard
+from evokernel_core.synthesis.regions import RegionFinder, task_of
 from evokernel_core.synthesis.search import Search
 from evokernel_core.targets import author_for, load_toolchain
 from evokernel_core.twin.build import CandidateError
@@ -62,7 +64,15 @@ from evokernel_core.verifier.gates.latency import captured_request
 log = logging.getLogger(__name__)
 
 
+Progress = Callable[[int, int, Offer | None], None]
+"""Hears how many single kernels of a file are planned, of how many, and the last one."""
+
+
 def _ignore(event: AttemptEvent) -> None:
+    return
+
+
+def _unheard(done: int, total: int, offer: Offer | None) -> None:
     return
 
 
@@ -70,14 +80,21 @@ class Session:
     """Owns the agent, the verifier, the memory and the proposer; close it after use.
 
     ``workspace``, a folder whose code may be run, is where an interpreter is looked for that is not found
-    from a file's folder upwards; None: nowhere.
+    from a file's folder upwards; None: nowhere. ``agent`` is one that was started before, the session's own
+    from then on.
     Errors are those of the parts, all EvoKernelError.
     """
 
-    def __init__(self, settings: Settings, workspace: Path | None, memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        workspace: Path | None,
+        memory: Memory | None = None,
+        agent: SharedAgent | None = None,
+    ) -> None:
         self.settings = with_keys(settings)
         self.author: KernelAuthor = author_for(settings.chip, settings.target, half=settings.half)
-        self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
+        self.agent = agent or SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
         self.comparisons = Comparisons(self.agent, self.author)
         self._estimator = Estimator(self.author, lambda: self.memory)
         self._given_memory = memory
@@ -132,14 +149,13 @@ class Session:
         *,
         programs: bool = False,
         group: int = 0,
-        progress: Progress = unheard,
     ) -> tuple[Region, ...]:
         """The regions of a file; those that no family covers are unsupported, with the reason.
 
         A region is what one fused kernel computes, with ``programs`` what several in a row can compute.
         """
         self.comparisons.seen(path, text)
-        finder = RegionFinder(self.agent, self.author, progress)
+        finder = RegionFinder(self.agent, self.author)
         return (finder.programs if programs else finder.single)(path, text, symbol, group)
 
     def interpreter(self, path: Path) -> Sentence:
@@ -155,17 +171,17 @@ class Session:
         *,
         programs: bool | None = None,
         apart: bool = False,
-        progress: Progress = unheard,
+        progress: Progress = _unheard,
     ) -> tuple[Offer, ...]:
         """All that can be had for a file's code, and why there is no more: the one list that command line,
         editor and coding agents show.
 
         These are single kernels and with ``programs``, as in the settings unless given, the programs around
         them; those take a trace of whole functions, which may be long for a large network. ``apart``: by an
-        agent of its own, so that others use this session's meanwhile. ``progress`` hears how far the
-        single kernels are. Raises CaptureError.
+        agent of its own, so that others use this session's meanwhile. ``progress`` hears of the
+        single kernels as they come. Raises CaptureError.
         """
-        single = self._offers(self.regions(path, text, symbol, progress=progress))
+        single = tuple(self._single(path, text, symbol, progress))
         settings = self.settings
         if not (settings.programs if programs is None else programs):
             return single
@@ -173,6 +189,18 @@ class Session:
             return self._with_programs(path, text, symbol, self.agent, single)
         with SharedAgent(settings.interpreter, self.agent.workspace, evaluation=settings.evaluation) as agent:
             return self._with_programs(path, text, symbol, agent, single)
+
+    def _single(
+        self, path: Path, text: str | None, symbol: str | None, progress: Progress
+    ) -> Iterator[Offer]:
+        self.comparisons.seen(path, text)
+        finder = RegionFinder(self.agent, self.author)
+        captured = finder.captured(path, text, symbol)
+        progress(0, len(captured), None)
+        for done, region in enumerate(captured, 1):
+            offer = self._estimator.offer(finder.planned(region))
+            progress(done, len(captured), offer)
+            yield offer
 
     def _with_programs(
         self,
@@ -262,6 +290,7 @@ class Session:
     ) -> SynthesisResult:
         """Spends the budget on a region's task; ``generate`` stops at the first verified kernel,
         because a person waits for it. Jobs of a ``background`` run leave others' first on a shared verifier.
+        A run without a job of its own is kept as one that is done: it says where the task's kernels belong.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
         A defect of ours ends the run as infeasible, with a sentence that names it; so does a graph that does
@@ -275,7 +304,7 @@ class Session:
             with contained(Sentence("writing its kernels"), region.span.line):
                 engine = self.engine(eager)
                 self._rank(background)
-                return engine.run(
+                result = engine.run(
                     task,
                     budget,
                     job_id=job_id,
@@ -283,6 +312,9 @@ class Session:
                     on_attempt=on_attempt,
                     cancelled=cancelled,
                 )
+                if not job_id:
+                    self.memory.put_job(_done(region, kind, budget, result))
+                return result
         except InternalError as error:
             return SynthesisResult(Status.INFEASIBLE, error.sentence, None, 0, None, 0)
 
@@ -370,6 +402,17 @@ def _left_out(path: Path, error: EvoKernelError) -> Region:
     whole = Span(1, 0, 1, 0)
     status = RegionStatus.UNSUPPORTED
     return Region("programs", str(path), path.stem, whole, "", "", "program", status, reason)
+
+
+def _done(region: Region, kind: JobKind, budget: int, result: SynthesisResult) -> Job:
+    """What was asked for and what came of it, as a job that nobody takes up."""
+    states = {Status.CANCELLED: JobState.CANCELLED, Status.INFEASIBLE: JobState.FAILED}
+    now = time.time()
+    return Job(
+        id=uuid.uuid4().hex, kind=kind, state=states.get(result.status, JobState.DONE), file=region.file,
+        region_id=region.id, task_id=task_of(region).task_id, region=dumps(region), budget=budget,
+        spent=result.attempts, created=now, updated=now, reason=result.reason,
+    )  # fmt: skip
 
 
 def _never_satisfied(search: Search) -> bool:

@@ -38,6 +38,9 @@ from evokernel_core.synthesis.tools import TOOLS, Tool
 
 Params = Mapping[str, Any]
 
+AGENT_IDLE_S = 60.0
+"""Seconds after which a torch agent that nobody needs is ended."""
+
 
 class Worker:
     """Answers requests with one session, made on the first request that needs it."""
@@ -131,20 +134,29 @@ class Worker:
             session.close()
         return {}
 
-    def _open(self, near: Path | None) -> Any:
-        """The session; ``near`` is a folder whose code may be run, None where no such folder is known yet."""
-        from evokernel_core.synthesis.session import Session
+    def _open(self, near: Path | None, file: Path | None = None) -> Any:
+        """The session; ``near`` is a folder whose code may be run, None where no such folder is known yet.
+        The agent of ``file`` imports torch while the session's own modules are imported."""
+        from evokernel_core.synthesis.agent import SharedAgent
 
         with self._opening:
             if self._session is None:
-                self._session = Session(self._settings, near)
+                settings = self._settings
+                agent = SharedAgent(
+                    settings.interpreter, near, evaluation=settings.evaluation, idle_s=AGENT_IDLE_S
+                )
+                if file is not None:
+                    agent.start_soon(file)
+                from evokernel_core.synthesis.session import Session
+
+                self._session = Session(settings, near, agent=agent)
             elif self._session.agent.workspace is None:
                 self._session.agent.workspace = near
             return self._session
 
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
         path = Path(params["path"])
-        session = self._open(Path(params.get("workspace") or path.parent))
+        session = self._open(Path(params.get("workspace") or path.parent), path)
         offers = session.offers(
             path,
             params.get("text"),
@@ -156,8 +168,10 @@ class Worker:
         data = [to_data(offer) for offer in offers]
         return {"regions": data, "interpreter": Sentence(session.interpreter(path)).data()}
 
-    def _progress(self, id: int, done: int, total: int) -> None:
-        self._send({"id": id, "event": {"kind": "regions", "done": done, "total": total}})
+    def _progress(self, id: int, done: int, total: int, offer: Any) -> None:
+        """Tells how far the single kernels are; ``offer`` is the last one, None at the beginning."""
+        event = {"kind": "regions", "done": done, "total": total, "offer": to_data(offer) if offer else None}
+        self._send({"id": id, "event": event})
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

@@ -17,7 +17,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.foreign import read_foreign
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.hardware.ascend.chip_files import DEFAULT_CHIP, chip_names
-from evokernel_core.twin.bare import elements_of
+from evokernel_core.twin.expected import elements_of, outputs_of
 from evokernel_core.twin.job import Job, as_data, run_job
 from evokernel_core.twin.operators.folder import project_of
 from evokernel_core.twin.operators.report import compiled_operators, ran_case
@@ -164,10 +164,9 @@ class _Place:
 
 def _outputs(launch: Mapping[str, Any], work: Path) -> Iterator[dict[str, Any]]:
     """What each output holds; none where the run did not get so far, as in timing mode."""
-    for arg in launch["args"]:
-        for entry in arg.get("list", (arg,)):
-            if "out" in entry and (work / entry["out"]).is_file():
-                yield {"name": entry["out"], **_summary(work / entry["out"], entry["dtype"])}
+    for output in outputs_of(launch["args"]):
+        if (work / output["out"]).is_file():
+            yield {"name": output["out"], **_summary(work / output["out"], output["dtype"])}
 
 
 def _summary(path: Path, dtype: str) -> dict[str, Any]:

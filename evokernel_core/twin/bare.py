@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from attrs import evolve, frozen
 
 from evokernel_core import temporary
@@ -20,6 +19,15 @@ from evokernel_core.hardware.ascend.abi import KERNEL
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.build import Around, BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.dtypes import DTYPES, from_memory, nbytes_of, to_memory
+from evokernel_core.twin.expected import (
+    Tolerance,
+    check_references,
+    compared,
+    elements_of,
+    operands,
+    outputs_of,
+)
+from evokernel_core.twin.expression import Expression, parse
 from evokernel_core.twin.fills import Fills, check_fill
 from evokernel_core.twin.framework import (
     DTYPE_MACROS,
@@ -46,23 +54,25 @@ SCALARS: Mapping[str, str] = {
 
 @frozen
 class LaunchFile:
-    """A LAUNCH.json: blocks, arguments in the kernel's order, expected outputs, tolerance."""
+    """A LAUNCH.json: blocks, arguments in the kernel's order, what outputs are compared with by their names
+    (golden files, expressions), tolerance."""
 
     block_dim: int
     args: tuple[Mapping[str, Any], ...]
     expect: Mapping[str, str]
-    rtol: float
-    atol: float
+    reference: Mapping[str, Expression]
+    tolerance: Tolerance
     workspace_bytes: int
     framework: Framework
 
 
 @frozen
 class Bare:
-    """A built bare kernel, its launch, and the tensors that it gets."""
+    """A built bare kernel, its launch, the names of its parameters, and the tensors that it gets."""
 
     built: BuiltKernel
     launch: LaunchFile
+    parameters: tuple[str, ...]
     tensors: TensorTable
 
 
@@ -85,8 +95,8 @@ def read_launch(path: Path) -> LaunchFile:
         block_dim=int(data.get("block_dim", 1)),
         args=tuple(data["args"]),
         expect=dict(data.get("expect", {})),
-        rtol=float(data.get("rtol", 1e-3)),
-        atol=float(data.get("atol", 1e-3)),
+        reference={name: parse(str(text)) for name, text in data.get("reference", {}).items()},
+        tolerance=Tolerance(float(data.get("rtol", 1e-3)), float(data.get("atol", 1e-3))),
         workspace_bytes=max((int(arg["workspace"]) for arg in data["args"] if "workspace" in arg), default=0),
         framework=read_framework(data, path),
     )
@@ -130,6 +140,8 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         raise UsageError(
             f"{entry} has {len(declared)} parameters, but the launch file {len(launch.args)} args."
         )
+    names = tuple(parameter.split(" ")[-1] for parameter in kernel.parameters)
+    check_references(launch.reference, names, launch.args)
     table = tensor_table(launch, declared, cwd)
     launcher = launcher_text(entry, declared, launch, table, cwd)
     inside = {name: included for name, included in sources.items() if not name.startswith("..")}
@@ -153,7 +165,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         kernels={kernel.name: _as_launched(kernel, launch.framework)},
         around=Around((*reads, *{path.parent for path in texts}), tuple(path.name for path in texts)),
     )
-    return Bare(built, launch, table)
+    return Bare(built, launch, names, table)
 
 
 def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -> DeclaredKernel:
@@ -375,7 +387,7 @@ def run_bare(
         for tensor, arg in zip(request.outputs, outputs, strict=True):
             assert tensor.path is not None  # set above
             _write_output(tensor.path, arg, cwd)
-    return result, tuple(_mismatches(bare.launch, cwd))
+    return result, tuple(_mismatches(bare, cwd))
 
 
 def _nbytes(arg: Mapping[str, Any]) -> int:
@@ -422,40 +434,19 @@ def _write_output(raw: Path, arg: Mapping[str, Any], cwd: Path) -> None:
         target.write_bytes(raw.read_bytes())
 
 
-def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
-    """A sentence for each expected output that differs."""
-    dtypes = {arg["out"]: arg["dtype"] for arg in outputs_of(launch)}
+def _mismatches(bare: Bare, cwd: Path) -> Iterator[str]:
+    """A sentence for each output that is not as expected."""
+    launch = bare.launch
+    outputs = {arg["out"]: arg for arg in outputs_of(launch.args)}
+    for name in (*launch.expect, *launch.reference):
+        if name not in outputs:
+            raise UsageError("The launch file compares {name}, which is no output of it.", name=name)
     for name, golden in launch.expect.items():
-        if name not in dtypes:
-            raise UsageError(f'"expect" names {name}, which is no output of the launch file.')
-        left, right = (elements_of(path, dtypes[name]) for path in (cwd / name, _resolve(golden, cwd)))
-        if left.size != right.size:
-            yield f"{name} has {left.size} elements, {golden} has {right.size}."
-            continue
-        close = np.isclose(left.ravel(), right.ravel(), rtol=launch.rtol, atol=launch.atol, equal_nan=True)
-        if not close.all():
-            wrong = np.flatnonzero(~close)
-            first = int(wrong[0])
-            gaps = np.abs(left.ravel()[wrong] - right.ravel()[wrong])
-            worst = float(np.max(gaps, where=np.isfinite(gaps), initial=0.0))
-            yield (
-                f"{name} differs from {golden} in {wrong.size} of {left.size} elements, first at {first} "
-                f"({left.ravel()[first]:.6g} instead of {right.ravel()[first]:.6g}), at most by {worst:.4g}."
-            )
-
-
-def outputs_of(launch: LaunchFile) -> Iterator[Mapping[str, Any]]:
-    """The outputs of a launch, those in lists included."""
-    for arg in launch.args:
-        yield from (entry for entry in arg.get("list", (arg,)) if "out" in entry)
-
-
-def elements_of(path: Path, dtype: str) -> npt.NDArray[np.float64]:
-    """The numbers in a file of a tensor."""
-    values = np.load(path) if path.suffix == ".npy" else np.fromfile(path, DTYPES[dtype])
-    if dtype == "bfloat16" and values.dtype == np.uint16:
-        values = (values.astype(np.uint32) << 16).view(np.float32)
-    return values.astype(np.float64)
+        wanted = elements_of(_resolve(golden, cwd), outputs[name]["dtype"])
+        yield from compared(outputs[name], cwd, wanted, golden, launch.tolerance)
+    for name, expression in launch.reference.items():
+        wanted = expression.value(operands(expression, bare.parameters, launch.args, cwd))
+        yield from compared(outputs[name], cwd, wanted, expression.text, launch.tolerance)
 
 
 _GLUE = """\

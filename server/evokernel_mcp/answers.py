@@ -60,7 +60,7 @@ class DefinitionAnswer(BaseModel):
 
 
 class PlanAnswer(BaseModel):
-    file: str
+    path: str
     trusted: bool
     regions: list[RegionAnswer] = []
     definitions: list[DefinitionAnswer] = Field(default=[], description="Of a file that is only parsed.")
@@ -196,9 +196,9 @@ class RunAnswer(BaseModel):
     """A run on the twin; all latencies are estimated."""
 
     ok: bool
-    error: str = ""
     hazards: list[HazardAnswer] = []
     more_hazards: int = 0
+    error: str = ""
     launches: list[LaunchAnswer] = []
     latency_us: float | None = Field(default=None, description="Of a run without an error.")
     outputs: list[OutputAnswer] = []
@@ -270,7 +270,7 @@ class MemoryAnswer(BaseModel):
 
 
 class AppliedAnswer(BaseModel):
-    file: str
+    path: str
     package: str
     name: str
     note: str

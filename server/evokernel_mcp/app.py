@@ -64,16 +64,16 @@ WRITING_TOOLS: tuple[tuple[Callable[..., Any], ToolAnnotations], ...] = (
 
 
 EXAMPLES: Mapping[str, dict[str, Any]] = {
-    "plan": {"file": "model.py"},
-    "generate": {"file": "model.py", "region": "9f2c41d07be63a58", "budget": 4},
-    "brief": {"file": "model.py", "region": "9f2c41d07be63a58"},
-    "verify_kernel": {"file": "model.py", "region": "9f2c41d07be63a58", "folder": "own"},
-    "verify_package": {"folder": "evokernel_kernels/softmax_3f2a"},
-    "kernels": {"file": "model.py", "region": "9f2c41d07be63a58"},
+    "plan": {"path": "model.py"},
+    "generate": {"path": "model.py", "region": "9f2c41d07be63a58", "budget": 4},
+    "brief": {"path": "model.py", "region": "9f2c41d07be63a58"},
+    "verify_kernel": {"path": "model.py", "region": "9f2c41d07be63a58", "folder": "own"},
+    "verify_package": {"path": "evokernel_kernels/softmax_3f2a"},
+    "kernels": {"path": "model.py", "region": "9f2c41d07be63a58"},
     "verdict": {"source_id": "4be1a90c77"},
-    "timeline": {"file": "model.py", "region": "9f2c41d07be63a58", "source_id": "4be1a90c77"},
+    "timeline": {"path": "model.py", "region": "9f2c41d07be63a58", "source_id": "4be1a90c77"},
     "run": {
-        "source": "scale.cpp",
+        "path": "scale.cpp",
         "entry": "scale",
         "launch": {
             "block_dim": 8,
@@ -81,14 +81,15 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
                 {"in": {"fill": "random", "shape": [8, 256], "dtype": "float32"}},
                 {"out": "z.npy", "shape": [8, 256], "dtype": "float32"},
             ],
+            "reference": {"z.npy": "x * 2"},
         },
     },
-    "run_op": {"folder": "add_custom", "case": "add_custom/CASE.json"},
+    "run_op": {"path": "add_custom", "case": "add_custom/CASE.json"},
     "explain": {"code": "missing-sync"},
     "search_memory": {"query": "DataCopyPad"},
     "read": {"uri": "evokernel://docs/hazards"},
-    "apply": {"file": "model.py", "region": "9f2c41d07be63a58", "source_id": "4be1a90c77"},
-    "run_program": {"source": "main.cpp", "arguments": ["4096"]},
+    "apply": {"path": "model.py", "region": "9f2c41d07be63a58", "source_id": "4be1a90c77"},
+    "run_program": {"path": "main.cpp", "arguments": ["4096"]},
 }
 """Arguments of a call of each tool."""
 

@@ -59,6 +59,11 @@ class BareLaunch(BaseModel):
     block_dim: int = Field(default=1, ge=1, le=65535, description="Blocks, 1 to 65535; 1 unless given.")
     args: Annotated[list[Argument], Field(max_length=256)]
     expect: dict[str, str] = Field(default={}, description="Golden .npy or .bin files by an output's name.")
+    reference: dict[str, str] = Field(
+        default={},
+        description="Expressions by an output's name, of the kernel's parameters; reductions keep their "
+        "dimension, as in x / sqrt(mean(x*x, -1) + eps) * w.",
+    )
     rtol: float = 1e-3
     atol: float = 1e-3
     tiling_key: int | None = None

@@ -103,16 +103,16 @@ def short(schema: Any) -> Any:
         return [short(element) for element in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
-        name: value
-        for name, value in schema.items()
+    whole = dict(schema)
+    if {"type": "null"} in whole.get("anyOf", ()):  # clients leave out what is not given
+        choices = [choice for choice in whole.pop("anyOf") if choice != {"type": "null"}]
+        whole |= choices[0] if len(choices) == 1 else {"anyOf": choices}
+    return {
+        name: short(value)
+        for name, value in whole.items()
         if not (name in _UNTOLD and isinstance(value, str | int))
         and not (name == "default" and _is_empty(value))
     }
-    if kept.get("anyOf") and {"type": "null"} in kept["anyOf"]:  # clients leave out what is not given
-        choices = [choice for choice in kept.pop("anyOf") if choice != {"type": "null"}]
-        kept |= choices[0] if len(choices) == 1 else {"anyOf": choices}
-    return {name: short(value) for name, value in kept.items()}
 
 
 def outline(schema: Mapping[str, Any]) -> dict[str, Any]:

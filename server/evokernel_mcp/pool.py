@@ -1,6 +1,7 @@
 """Worker processes for calls: each has one to itself, so that its end ends what it started and no more.
 
-One idle worker is kept, since it holds a torch that took seconds to load. All end with this process.
+One idle worker is kept, since it holds a torch that took seconds to load, until it has been idle for minutes.
+All end with this process.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from evokernel_core.domain.settings import Settings
 MOST_AT_ONCE = 2
 """Calls that work at a time; others wait, since compilers and kernels take a core each."""
 
-IDLE_S = 600.0
-"""Seconds after which a worker that nobody needs is ended: its torch holds 300 MiB."""
-
 
 @define(eq=False)
 class Pool:
@@ -27,7 +25,6 @@ class Pool:
 
     settings: Settings
     _idle: Worker | None = None
-    _expiry: asyncio.TimerHandle | None = None
     _busy: set[Worker] = field(factory=set)
     _places: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
@@ -53,8 +50,6 @@ class Pool:
             return answer
 
     def _lent(self) -> Worker:
-        if self._expiry is not None:
-            self._expiry.cancel()
         worker, self._idle = self._idle or Worker(lambda: self.settings), None
         self._busy.add(worker)
         return worker
@@ -64,15 +59,10 @@ class Pool:
             worker.kill()
             return
         self._idle = worker
-        self._expiry = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
-
-    def _end_idle(self) -> None:
-        if self._idle is not None:
-            self._idle.kill()
-        self._idle = None
 
     def close(self) -> None:
         """Kills all workers."""
         for worker in self._busy:
             worker.kill()
-        self._end_idle()
+        if self._idle is not None:
+            self._idle.kill()

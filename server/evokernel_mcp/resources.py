@@ -89,18 +89,18 @@ def resources_of(state: ServerState) -> Mapping[str, Callable[..., Awaitable[str
 def prompts_of(state: ServerState) -> tuple[Callable[[str], str], ...]:
     """What clients offer people to ask."""
 
-    def write_kernel(file: str) -> str:
+    def write_kernel(path: str) -> str:
         """How to write, check and install a kernel for a PyTorch file with these tools."""
-        return how_to_write(file, KERNEL_FILES[state.target])
+        return how_to_write(path, KERNEL_FILES[state.target])
 
     return (write_kernel,)
 
 
-def how_to_write(file: str, kernel: KernelFiles) -> str:
+def how_to_write(path: str, kernel: KernelFiles) -> str:
     """The steps, for kernels of a target."""
     files = " and ".join(kernel.names)
     return (
-        f"Write a kernel in {kernel.title} for {named(file)} with the evokernel tools.\n"
+        f"Write a kernel in {kernel.title} for {named(path)} with the evokernel tools.\n"
         "1. plan the file; take the region with the largest gain that is not within_error.\n"
         "2. generate it with a small budget: that gives a verified kernel to beat.\n"
         "3. brief the region and read its guide; look up in search_memory what is in doubt.\n"

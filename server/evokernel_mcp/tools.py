@@ -44,7 +44,7 @@ from evokernel_mcp.foreign import named, quoted, told
 from evokernel_mcp.inputs import MOST_SOURCE, Limit, Offset, Source
 
 _FILES = ", or ".join(" and ".join(names) for names in FILES.values())
-File = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
+ModelPath = Annotated[str, Field(description="A Python file with PyTorch code, absolute or below a root.")]
 RegionId = Annotated[str, Field(description="A region's id, from plan.", max_length=64)]
 SourceId = Annotated[
     str, Field(description="A kernel's source_id, or its beginning.", min_length=6, max_length=64)
@@ -53,7 +53,7 @@ SourceId = Annotated[
 
 @answering
 async def plan(
-    file: File,
+    path: ModelPath,
     ctx: Context,
     access: Allowed,
     symbol: Annotated[str, Field(description="Only this class or function, as Block.forward.")] = "",
@@ -66,15 +66,15 @@ async def plan(
 ) -> PlanAnswer:
     """The regions of a PyTorch file: line, estimated gain and roofline limit of a kernel, or the reason
     why there is none. The file is imported for that, in its own Python, where its folder is trusted."""
-    path = access.file(file)
-    if not access.trust.covers(path):
-        return await _parsed(path, access, symbol, offset, limit)
+    file = access.file(path)
+    if not access.trust.covers(file):
+        return await _parsed(file, access, symbol, offset, limit)
     async with telling(ctx, "Imports the file in its Python and traces it."):
-        result = await state_of(ctx).plan(path, access, symbol, programs=programs)
+        result = await state_of(ctx).plan(file, access, symbol, programs=programs)
     longest = longest_reason(len(result.offers[offset : offset + limit]))
     shown, more = part_of(result.offers, partial(planned_answer, longest=longest), offset, limit)
     return PlanAnswer(
-        file=str(path),
+        path=str(file),
         trusted=True,
         regions=shown,
         total=len(result.offers),
@@ -85,19 +85,19 @@ async def plan(
     )
 
 
-async def _parsed(path: Path, access: Access, symbol: str, offset: int, limit: int) -> PlanAnswer:
+async def _parsed(file: Path, access: Access, symbol: str, offset: int, limit: int) -> PlanAnswer:
     """What a file says without being run."""
-    text = await anyio.to_thread.run_sync(access.text, path)
+    text = await anyio.to_thread.run_sync(access.text, file)
     result = await anyio.to_thread.run_sync(lambda: finder.find(finder.Document(text)))
     asked = [element for element in result if not symbol or element.qualname.startswith(symbol)]
     shown, more = part_of(asked, _definition, offset, limit)
     return PlanAnswer(
-        file=str(path),
+        path=str(file),
         trusted=False,
         definitions=shown,
         total=len(asked),
         next_offset=more,
-        note=f"{quoted(str(path.parent))} is not trusted, so the file is parsed and not run; with --trust "
+        note=f"{quoted(str(file.parent))} is not trusted, so the file is parsed and not run; with --trust "
         "and that folder the server plans its kernels.",
     )
 
@@ -112,10 +112,10 @@ def _definition(definition: finder.Definition) -> DefinitionAnswer:
 
 
 @answering
-async def brief(file: File, region: RegionId, ctx: Context, access: Allowed) -> BriefAnswer:
+async def brief(path: ModelPath, region: RegionId, ctx: Context, access: Allowed) -> BriefAnswer:
     """What a kernel for a region has to compute, for writing it yourself: tensors, sizes, steps, tolerance,
     bound; and a guide (resource) with the interface, the hardware's rules, API cards and an example."""
-    result = await _region(ctx, file, region, access)
+    result = await _region(ctx, path, region, access)
     answer = await working(
         ctx,
         "Gathers what is known.",
@@ -150,7 +150,7 @@ async def brief(file: File, region: RegionId, ctx: Context, access: Allowed) -> 
 
 @answering
 async def generate(
-    file: File,
+    path: ModelPath,
     region: RegionId,
     ctx: Context,
     access: Allowed,
@@ -165,7 +165,7 @@ async def generate(
     """Writes, compiles, runs, checks against PyTorch and times kernels for a region. Seconds to minutes, with
     progress; what was tried is remembered, so a call that was cut off can be made again."""
     state = state_of(ctx)
-    match = await _region(ctx, file, region, access)
+    match = await _region(ctx, path, region, access)
     near = str(Path(match.file).parent)
     kind = JobKind.GENERATE if until == "first" else JobKind.REFINE
     params = {"region": to_data(match), "budget": budget, "mode": kind.value, "near": near}
@@ -200,7 +200,7 @@ async def _kernel(ctx: Context, source_id: str, near: str) -> tuple[VerdictAnswe
 
 @answering
 async def verify_kernel(
-    file: File,
+    path: ModelPath,
     region: RegionId,
     ctx: Context,
     access: Allowed,
@@ -214,7 +214,7 @@ async def verify_kernel(
     sizes and inputs, estimated time. Failures say the line and what to do."""
     target = target or state_of(ctx).target
     texts = _texts(files_of(target), folder, files or {}, access)
-    result = await _region(ctx, file, region, access)
+    result = await _region(ctx, path, region, access)
     params = {
         "region": to_data(result),
         "target": target,
@@ -246,14 +246,14 @@ def _texts(names: Sequence[str], folder: str, given: Mapping[str, str], access: 
 
 @answering
 async def verify_package(
-    folder: Annotated[str, Field(description="A folder in evokernel_kernels/.")],
+    path: Annotated[str, Field(description="A folder in evokernel_kernels/.")],
     ctx: Context,
     access: Allowed,
     changed: Annotated[bool, Field(description="Verify the files although they were changed.")] = False,
 ) -> VerdictAnswer:
     """Verifies a kernel package again, as evokernel verify does. Its reference runs in a sandbox, or in the
     project's Python where its folder is trusted."""
-    place = access.folder(folder)
+    place = access.folder(path)
     trusted = access.trust.covers(place)
     params = {
         "folder": str(place),
@@ -276,11 +276,11 @@ async def verdict(source_id: SourceId, ctx: Context, access: Allowed) -> Verdict
 
 @answering
 async def timeline(
-    file: File, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
+    path: ModelPath, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
 ) -> TimelineAnswer:
     """How a verified kernel spends its launch: each pipe's share, its bottleneck, the longest gaps with the
     line that they stand before, and the whole as a page. Times it once more on the twin."""
-    result = await _region(ctx, file, region, access)
+    result = await _region(ctx, path, region, access)
     near = str(Path(result.file).parent)
     whole = (await state_of(ctx).pool.request("kernel", {"source_id": source_id, "near": near}))["source_id"]
     params = {"region": to_data(result), "source_id": whole, "near": near}
@@ -290,10 +290,10 @@ async def timeline(
 
 @answering
 async def kernels(
-    file: File, region: RegionId, ctx: Context, access: Allowed, offset: Offset = 0, limit: Limit = 5
+    path: ModelPath, region: RegionId, ctx: Context, access: Allowed, offset: Offset = 0, limit: Limit = 5
 ) -> VerdictsAnswer:
     """All kernels that were tried for a region with their verdicts, the fastest verified one first."""
-    result = await _region(ctx, file, region, access)
+    result = await _region(ctx, path, region, access)
     params = {"region": to_data(result), "near": str(Path(result.file).parent)}
     rows = (await state_of(ctx).pool.request("kernels", params))["kernels"]
     shown, more = part_of(rows, _tried, offset, limit)
@@ -307,23 +307,23 @@ def _tried(row: dict[str, Any]) -> VerdictAnswer:
 
 @answering
 async def apply(
-    file: File, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
+    path: ModelPath, region: RegionId, source_id: SourceId, ctx: Context, access: Allowed
 ) -> AppliedAnswer:
     """Writes a verified kernel's package beside the file and puts its call into the file, as evokernel synth
     --apply does. Off the device, and where a guard fails, the original code runs as before."""
     access.writable()
-    result = await _region(ctx, file, region, access)
+    result = await _region(ctx, path, region, access)
     params = {"region": to_data(result), "source_id": source_id, "near": str(Path(result.file).parent)}
     answer = await working(ctx, "Writes the package.", "apply", params)
     return AppliedAnswer(
-        file=result.file,
+        path=result.file,
         package=answer["dir"],
         name=answer["name"],
         note="Regions of the file have moved: plan it again before the next call.",
     )
 
 
-async def _region(ctx: Context, file: str, region: str, access: Access) -> Region:
+async def _region(ctx: Context, path: str, region: str, access: Access) -> Region:
     """A region for which a kernel can be written; its file is planned again where its text has changed."""
     async with telling(ctx, "Imports the file in its Python and traces it."):
-        return await state_of(ctx).region(access.file(file), region, access)
+        return await state_of(ctx).region(access.file(path), region, access)

@@ -71,7 +71,7 @@ async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
     launch: BareLaunch,
     ctx: Context,
     access: Allowed,
-    source: Annotated[str, Field(description="The AscendC file, in a trusted folder.")] = "",
+    path: Annotated[str, Field(description="The AscendC file, in a trusted folder.")] = "",
     text: Annotated[
         str, Field(description="The source itself, in place of a file.", max_length=MOST_SOURCE)
     ] = "",
@@ -82,9 +82,9 @@ async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
     limit_s: Seconds = 60,
 ) -> RunAnswer:
     """Compiles an AscendC kernel for the CPU and launches it: hazards and races with their lines, what the
-    outputs hold, estimated time by pipe. Files of the launch are looked for beside the source; nothing is
-    written there."""
-    where = _source(source, text, access)
+    outputs hold and where they differ from a reference, estimated time by pipe. Files of the launch are
+    looked for beside the source; nothing is written there."""
+    where = _source(path, text, access)
     params = _run_params(where, access, mode, includes, defines)
     more = {"entry": entry, "launch": launch.as_file(), "auto_sync": auto_sync, "limit_s": limit_s}
     return _run_answer(await working(ctx, "Compiles and runs.", "run", params | where | more))
@@ -92,7 +92,7 @@ async def run(  # noqa: PLR0913, PLR0917 - a tool's inputs
 
 @answering
 async def run_program(  # noqa: PLR0913, PLR0917 - a tool's inputs
-    source: Annotated[str, Field(description="A file with its own main, aclrt calls and <<<>>>.")],
+    path: Annotated[str, Field(description="A file with its own main, aclrt calls and <<<>>>.")],
     ctx: Context,
     access: Allowed,
     arguments: Annotated[list[str], Field(max_length=100)] = [],  # noqa: B006 - copied for each call
@@ -104,20 +104,20 @@ async def run_program(  # noqa: PLR0913, PLR0917 - a tool's inputs
 ) -> RunAnswer:
     """Compiles a program with its own main for the CPU and runs it in its folder, where it may write."""
     access.writable()
-    where = _source(source, "", access)
+    where = _source(path, "", access)
     params = _run_params(where, access, mode, includes, defines)
     more = {"arguments": arguments, "auto_sync": auto_sync, "limit_s": limit_s}
     return _run_answer(await working(ctx, "Compiles and runs.", "run", params | where | more))
 
 
-def _source(source: str, text: str, access: Access) -> dict[str, str]:
+def _source(path: str, text: str, access: Access) -> dict[str, str]:
     """Where the code is, and where its files are looked for. Raises UsageError."""
-    if bool(source) == bool(text):
-        raise UsageError("Give either source, a file, or text, the code itself.")
-    if source:
-        path = access.trusted(access.file(source))
-        access.text(path)
-        return {"source": str(path), "folder": str(path.parent)}
+    if bool(path) == bool(text):
+        raise UsageError("Give either path, a file, or text, the code itself.")
+    if path:
+        source = access.trusted(access.file(path))
+        access.text(source)
+        return {"source": str(source), "folder": str(source.parent)}
     if not access.trusted_roots:
         raise UsageError(
             "No folder is trusted, so no code is run: the user can start the server with --trust."
@@ -161,7 +161,7 @@ def _launch(launch: dict[str, Any], *, timed: bool) -> LaunchAnswer:
 
 @answering
 async def run_op(
-    folder: Annotated[str, Field(description="An operator's folder with op_kernel and op_host, trusted.")],
+    path: Annotated[str, Field(description="An operator's folder with op_kernel and op_host, trusted.")],
     ctx: Context,
     access: Allowed,
     case: Annotated[
@@ -173,7 +173,7 @@ async def run_op(
 ) -> OperatorAnswer:
     """Compiles an operator of a CANN project (op_kernel, op_host), and runs a call of it with its own tiling,
     as evokernel twin run-op does: what is missing, hazards with lines, correctness, estimated time."""
-    place = access.trusted(access.folder(folder))
+    place = access.trusted(access.folder(path))
     params = {
         "near": str(place),
         "folder": str(place),

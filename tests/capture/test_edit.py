@@ -260,6 +260,71 @@ def test_torch_is_imported_where_its_name_is_missing(header: str) -> None:
     assert revert_edit(edited, case, KERNEL) == text
 
 
+PRESENT = {
+    "none": ("", "from evokernel_kernels import relu_1\n"),
+    "one": ("from evokernel_kernels import softmax_2\n", "from evokernel_kernels import relu_1, softmax_2\n"),
+    "one before": ("from evokernel_kernels import exp_1\n", "from evokernel_kernels import exp_1, relu_1\n"),
+    "with what stands beside": (
+        "from evokernel_kernels import a; import math  # both\n",
+        "from evokernel_kernels import a, relu_1; import math  # both\n",
+    ),
+    "as long as a line may be": (
+        f"from evokernel_kernels import {'x' * 62}\n",
+        f"from evokernel_kernels import relu_1, {'x' * 62}\n",
+    ),
+    "longer": (
+        f"from evokernel_kernels import {'x' * 63}\n",
+        f"from evokernel_kernels import (\n    relu_1,\n    {'x' * 63},\n)\n",
+    ),
+    "a name a line by choice": (
+        "from evokernel_kernels import (\n    exp_1,\n    softmax_2,\n)\n",
+        "from evokernel_kernels import (\n    exp_1,\n    relu_1,\n    softmax_2,\n)\n",
+    ),
+    "with a note": (
+        "from evokernel_kernels import (\n    exp_1,  # ours\n)\n",
+        "from evokernel_kernels import (\n    exp_1,  # ours\n)\nfrom evokernel_kernels import relu_1\n",
+    ),
+    "under another name": (
+        "from evokernel_kernels import exp_1 as e\n",
+        "from evokernel_kernels import exp_1 as e\nfrom evokernel_kernels import relu_1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", PRESENT)
+def test_kernels_have_one_import_which_is_sorted(name: str, newline: str) -> None:
+    body = "\n\ndef f(x):\n    return torch.relu(x)\n"
+    before, after = (f"import torch\n{head}{body}".replace("\n", newline) for head in PRESENT[name])
+    case = region(before, "torch.relu(x)", ["x"], symbol="f")
+    edited = plan_edit(before, case, "relu_1")
+    assert edited[: len(after) - len(body)] == after[: len(after) - len(body)]
+    assert plan_edit(edited, case, "relu_1") == edited
+    assert revert_edit(edited, case, "relu_1") == before
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize(
+    "head", ["", "from evokernel_kernels import a\n", f"from evokernel_kernels import {'x' * 63}\n"]
+)
+def test_equal_code_is_told_apart_behind_an_import_that_grew(head: str, turn: int) -> None:
+    text = (
+        f"import torch\n{head}\n\ndef f(x):\n    a = torch.relu(x)\n    b = torch.relu(x)\n    return a, b\n"
+    )
+    first = region(text, "torch.relu(x)", ["x"], symbol="f")
+    at = text.rindex("torch.relu(x)")
+    second = evolve(first, span=span_of(text, at, at + len("torch.relu(x)")))
+    both = [(first, "k_1"), (second, "k_2")][::turn]
+    edited = text
+    for case, name in both:
+        edited = plan_edit(edited, case, name)
+    lines = edited.splitlines()
+    assert [[name in line for name in ("k_1.run", "k_2.run")] for line in lines if "torch.relu" in line] == [
+        [True, False],
+        [False, True],
+    ]
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_two_uses_share_the_import(turn: int) -> None:
     text = "import torch\n\n\ndef f(x):\n    a = torch.relu(x)\n    return a, torch.relu(x)\n"

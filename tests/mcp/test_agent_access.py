@@ -102,15 +102,15 @@ TRAP = f"import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n{MODEL
 async def test_without_trust_a_file_is_parsed_and_nothing_is_run(project: Path) -> None:
     (project / "model.py").write_text(TRAP)
     async with agent_of(roots=(project,)) as agent:
-        plan = await agent.call("plan", file="model.py")
+        plan = await agent.call("plan", path="model.py")
         assert not plan["trusted"] and "regions" not in plan and "--trust" in plan["note"]
         assert [item["symbol"] for item in plan["definitions"]] == ["blend"]
         for tool, arguments in {
-            "generate": {"file": "model.py", "region": "00"},
-            "brief": {"file": "model.py", "region": "00"},
-            "kernels": {"file": "model.py", "region": "00"},
-            "run": {"source": "scale.cpp", "entry": "scale", "launch": {"args": []}},
-            "run_op": {"folder": "."},
+            "generate": {"path": "model.py", "region": "00"},
+            "brief": {"path": "model.py", "region": "00"},
+            "kernels": {"path": "model.py", "region": "00"},
+            "run": {"path": "scale.cpp", "entry": "scale", "launch": {"args": []}},
+            "run_op": {"path": "."},
         }.items():
             assert "not trusted" in await agent.refusal(tool, **arguments)
         typed = await agent.refusal("run", text="int x;", entry="scale", launch={"args": []})
@@ -124,7 +124,7 @@ async def test_trust_is_of_real_folders(project: Path, tmp_path: Path) -> None:
     (other / "model.py").write_text(TRAP)
     (project / "linked").symlink_to(other)
     async with agent_of("--root", str(tmp_path), "--trust", str(project)) as agent:
-        plan = await agent.call("plan", file=str(project / "linked" / "model.py"))
+        plan = await agent.call("plan", path=str(project / "linked" / "model.py"))
         assert not plan["trusted"]
     assert not (other / "ran").exists()
 
@@ -132,19 +132,19 @@ async def test_trust_is_of_real_folders(project: Path, tmp_path: Path) -> None:
 async def test_roots_of_the_command_line_come_before_the_clients(project: Path, tmp_path: Path) -> None:
     async with agent_of("--root", str(project), roots=(tmp_path.resolve(),)) as agent:
         (tmp_path / "model.py").write_text(MODEL)
-        assert "allowed folders" in await agent.refusal("plan", file=str(tmp_path / "model.py"))
-        assert (await agent.call("plan", file="model.py"))["total"] == 1
+        assert "allowed folders" in await agent.refusal("plan", path=str(tmp_path / "model.py"))
+        assert (await agent.call("plan", path="model.py"))["total"] == 1
 
 
 async def test_trusted_folders_are_roots_where_nobody_names_any(project: Path) -> None:
     async with agent_of("--trust", str(project)) as agent:
-        assert (await agent.call("plan", file="model.py"))["trusted"]
+        assert (await agent.call("plan", path="model.py"))["trusted"]
 
 
 async def test_what_writes_is_not_there_unless_allowed(project: Path) -> None:
     async with agent_of("--root", str(project), "--trust", str(project)) as agent:
         assert not {"apply", "run_program"} & set(agent.schemas)
-        assert "Unknown tool" in await agent.refusal("apply", file="model.py", region="0", source_id="0" * 12)
+        assert "Unknown tool" in await agent.refusal("apply", path="model.py", region="0", source_id="0" * 12)
 
 
 OUT = {"out": "z.npy", "shape": [1], "dtype": "float32"}
@@ -166,7 +166,7 @@ async def test_a_launch_reads_and_writes_nothing_outside(project: Path, tmp_path
     (project / "link.bin").symlink_to(tmp_path / "secret.npy")
     async with agent_of("--root", str(project), "--trust", str(project)) as agent:
         for launch in LAUNCHES:
-            said = await agent.refusal("run", source="scale.cpp", entry="scale", launch=launch)
+            said = await agent.refusal("run", path="scale.cpp", entry="scale", launch=launch)
             assert "secret" not in said.replace("secret.npy", ""), launch
     assert not (tmp_path / "z.npy").exists()
 
@@ -175,8 +175,8 @@ async def test_a_source_includes_nothing_outside(project: Path, tmp_path: Path) 
     (tmp_path / "secret.h").write_text("#error the secret\n")
     (project / "with.cpp").write_text(f'#include "../secret.h"\n{(project / "scale.cpp").read_text()}')
     async with agent_of("--root", str(project), "--trust", str(project)) as agent:
-        said = await agent.refusal("run", source="with.cpp", entry="scale", launch={"args": []})
+        said = await agent.refusal("run", path="with.cpp", entry="scale", launch={"args": []})
         assert "outside of the allowed folders" in said and "the secret" not in said
         assert "allowed folders" in await agent.refusal(
-            "run", source="scale.cpp", entry="scale", launch={"args": []}, includes=[str(tmp_path)]
+            "run", path="scale.cpp", entry="scale", launch={"args": []}, includes=[str(tmp_path)]
         )

@@ -61,7 +61,7 @@ async def test_definitions_of_a_file_that_is_only_parsed_are_listed_in_parts(pro
         seen: list[str] = []
         offset: int | None = 0
         while offset is not None:
-            plan = await agent.call("plan", file="many.py", offset=offset, limit=100)
+            plan = await agent.call("plan", path="many.py", offset=offset, limit=100)
             assert plan["total"] == len(names)
             seen += [item["symbol"] for item in plan["definitions"]]
             offset = plan.get("next_offset")

@@ -45,34 +45,38 @@ def endless(project: Path) -> Path:
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("plan", {}),
-    ("plan", {"file": 3}),
-    ("plan", {"file": "model.py", "limit": 0}),
-    ("plan", {"file": "model.py", "limit": 10**9}),
-    ("plan", {"file": "model.py", "offset": -1}),
-    ("plan", {"file": ["model.py"]}),
-    ("generate", {"file": "model.py", "region": "0", "budget": 10**6}),
-    ("generate", {"file": "model.py", "region": "x" * 1000}),
-    ("generate", {"file": "model.py", "region": "0", "until": "never"}),
-    ("verify_kernel", {"file": "model.py", "region": "0"}),
-    ("verify_kernel", {"file": "model.py", "region": "0", "files": {"tiling.h": "x" * 10**6}}),
-    ("verify_kernel", {"file": "model.py", "region": "0", "tiling_h": "x", "op_kernel_cpp": "y"}),
-    ("verify_kernel", {"file": "model.py", "region": "0", "files": {"tiling.h": "x", "../x": "y"}}),
-    ("verify_kernel", {"file": "model.py", "region": "0", "target": "cuda", "folder": "."}),
-    ("verify_kernel", {"file": "model.py", "region": "0", "folder": ".", "files": {"tiling.h": "x"}}),
-    ("verify_package", {"folder": "."}),
-    ("verify_package", {"folder": "/"}),
+    ("plan", {"path": 3}),
+    ("plan", {"path": "model.py", "limit": 0}),
+    ("plan", {"path": "model.py", "limit": 10**9}),
+    ("plan", {"path": "model.py", "offset": -1}),
+    ("plan", {"path": ["model.py"]}),
+    ("generate", {"path": "model.py", "region": "0", "budget": 10**6}),
+    ("generate", {"path": "model.py", "region": "x" * 1000}),
+    ("generate", {"path": "model.py", "region": "0", "until": "never"}),
+    ("verify_kernel", {"path": "model.py", "region": "0"}),
+    ("verify_kernel", {"path": "model.py", "region": "0", "files": {"tiling.h": "x" * 10**6}}),
+    ("verify_kernel", {"path": "model.py", "region": "0", "tiling_h": "x", "op_kernel_cpp": "y"}),
+    ("verify_kernel", {"path": "model.py", "region": "0", "files": {"tiling.h": "x", "../x": "y"}}),
+    ("verify_kernel", {"path": "model.py", "region": "0", "target": "cuda", "folder": "."}),
+    ("verify_kernel", {"path": "model.py", "region": "0", "folder": ".", "files": {"tiling.h": "x"}}),
+    ("verify_package", {"path": "."}),
+    ("verify_package", {"path": "/"}),
     ("verdict", {"source_id": "../../etc"}),
     ("verdict", {"source_id": "0" * 64}),
     ("run", {"entry": "scale", "launch": {"args": []}}),
-    ("run", {"entry": "scale", "launch": {"args": []}, "source": "scale.cpp", "text": "x"}),
-    ("run", {"entry": "scale", "launch": {"args": [{"in": 3}]}, "source": "scale.cpp"}),
-    ("run", {"entry": "scale", "launch": {"args": [{"shell": "ls"}]}, "source": "scale.cpp"}),
-    ("run", {"entry": "scale", "launch": {"args": [], "block_dim": 10**9}, "source": "scale.cpp"}),
-    ("run", {"entry": "none", "launch": {"args": []}, "source": "scale.cpp"}),
-    ("run", {"entry": "scale", "launch": {"args": []}, "source": "scale.cpp", "defines": ["-fplugin=x"]}),
-    ("run", {"entry": "scale", "launch": {"args": []}, "source": "scale.cpp", "limit_s": 1e9}),
-    ("run_op", {"folder": "model.py"}),
-    ("run_op", {"folder": ".", "case": "../case.json"}),
+    ("run", {"entry": "scale", "launch": {"args": []}, "path": "scale.cpp", "text": "x"}),
+    ("run", {"entry": "scale", "launch": {"args": [{"in": 3}]}, "path": "scale.cpp"}),
+    ("run", {"entry": "scale", "launch": {"args": [{"shell": "ls"}]}, "path": "scale.cpp"}),
+    ("run", {"entry": "scale", "launch": {"args": [], "block_dim": 10**9}, "path": "scale.cpp"}),
+    ("run", {"entry": "none", "launch": {"args": []}, "path": "scale.cpp"}),
+    ("run", {"entry": "scale", "launch": {"args": []}, "path": "scale.cpp", "defines": ["-fplugin=x"]}),
+    ("run", {"entry": "scale", "launch": {"args": []}, "path": "scale.cpp", "limit_s": 1e9}),
+    (
+        "run",
+        {"entry": "scale", "launch": {"args": [], "reference": {"z.npy": "open('x')"}}, "path": "scale.cpp"},
+    ),
+    ("run_op", {"path": "model.py"}),
+    ("run_op", {"path": ".", "case": "../case.json"}),
     ("explain", {"code": "no-such-code"}),
     ("search_memory", {"query": "x"}),
     ("search_memory", {"query": "words", "kinds": ["secret"]}),
@@ -101,7 +105,7 @@ async def test_a_cancelled_call_ends_its_processes_and_no_other(endless: Path) -
             group.cancel_scope.cancel()
         await _gone(running)
         assert server.is_running()
-        assert (await agent.call("plan", file="model.py"))["total"] == 1
+        assert (await agent.call("plan", path="model.py"))["total"] == 1
 
 
 async def test_two_calls_work_side_by_side(endless: Path) -> None:
@@ -110,7 +114,7 @@ async def test_two_calls_work_side_by_side(endless: Path) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(_run_endless, agent)
             running = await _started(server)
-            assert (await agent.call("plan", file="model.py"))["total"] == 1
+            assert (await agent.call("plan", path="model.py"))["total"] == 1
             assert all(item.is_running() for item in running)
             group.cancel_scope.cancel()
         await _gone(running)
@@ -120,7 +124,7 @@ async def test_two_calls_work_side_by_side(endless: Path) -> None:
 async def test_nothing_is_left_of_a_server_that_ends_in_mid_call(endless: Path, how: str) -> None:
     with _Raw("--root", str(endless), "--trust", str(endless)) as raw:
         raw.initialize()
-        arguments = {"source": "endless.cpp", "entry": "scale", "launch": LAUNCH, "limit_s": 600}
+        arguments = {"path": "endless.cpp", "entry": "scale", "launch": LAUNCH, "limit_s": 600}
         raw.send({"id": 7, "method": "tools/call", "params": {"name": "run", "arguments": arguments}})
         (server,) = servers()
         running = await _started(server)
@@ -175,7 +179,7 @@ import sys; sys.argv = ["evokernel", "mcp"]
 
 async def _run_endless(agent: Any) -> None:
     await agent.client.call_tool(
-        "run", {"source": "endless.cpp", "entry": "scale", "launch": LAUNCH, "limit_s": 600}
+        "run", {"path": "endless.cpp", "entry": "scale", "launch": LAUNCH, "limit_s": 600}
     )
 
 

@@ -39,12 +39,12 @@ async def test_a_kernel_is_planned_generated_read_verified_and_installed(project
     options = ("--trust", str(project), "--allow-write")
     async with agent_of(*options, roots=(project,)) as agent:
         assert agent.client.instructions and "plan" in agent.client.instructions
-        plan = await agent.call("plan", file="model.py")
+        plan = await agent.call("plan", path="model.py")
         assert plan["trusted"] and plan["interpreter"]
         (region,) = plan["regions"]
         assert region["lines"] == "6" and "status" not in region and "measured" not in region
         assert region["now_us"] > region["kernel_us"] > region["bound_us"] > 0
-        where = {"file": str(project / "model.py"), "region": region["id"]}
+        where = {"path": str(project / "model.py"), "region": region["id"]}
 
         brief = await agent.call("brief", **where)
         assert brief["steps"] and brief["tensors"] == ["x0", "x1", "out0"]
@@ -75,7 +75,7 @@ async def test_a_kernel_is_planned_generated_read_verified_and_installed(project
         applied = await agent.call("apply", **where, source_id=kernel["source_id"][:12])
         edited = (project / "model.py").read_text()
         assert f"{applied['name']}.run(" in edited and ast.parse(edited)
-        again = await agent.call("verify_package", folder=applied["package"])
+        again = await agent.call("verify_package", path=applied["package"])
         assert again["verified"] and again["source_id"] == kernel["source_id"]
         assert await agent.refusal("apply", **where, source_id=kernel["source_id"][:12])
         _has_no_torch()
@@ -136,7 +136,7 @@ async def test_a_plan_has_programs_and_says_nothing_empty(project: Path) -> None
     model = Path(__file__).parents[1] / "data" / "offers" / "product_alone.py"
     (project / "gate.py").write_text(model.read_text())
     async with agent_of("--trust", str(project), roots=(project,)) as agent:
-        plan = await agent.call("plan", file="gate.py", symbol="Gate")
+        plan = await agent.call("plan", path="gate.py", symbol="Gate")
         product, mask, gated = plan["regions"]
         assert product["category"] == "matmul" and "status" not in product
         assert mask["reason"] and "id" not in mask
@@ -145,10 +145,10 @@ async def test_a_plan_has_programs_and_says_nothing_empty(project: Path) -> None
         assert all(item or item is False for item in told)
         assert plan["interpreter"].startswith('"/') and "{" not in plan["interpreter"]
 
-        single = await agent.call("plan", file="gate.py", programs=False)
+        single = await agent.call("plan", path="gate.py", programs=False)
         (reason,) = (row["reason"] for row in single["regions"] if row["lines"] == product["lines"])
         assert reason.endswith("is not supported as a single fused kernel.")
-        brief = await agent.call("brief", file="gate.py", region=product["id"])
+        brief = await agent.call("brief", path="gate.py", region=product["id"])
         assert brief["inputs"][0] == "tensor x0: float32 [n0, n1]"
         assert "'" not in "".join([*brief["inputs"], *brief["outputs"]])
 
@@ -156,19 +156,23 @@ async def test_a_plan_has_programs_and_says_nothing_empty(project: Path) -> None
 async def test_a_race_is_found_with_its_line_and_explained(tiled: Path) -> None:
     before = sorted(tiled.iterdir())
     async with agent_of("--root", str(tiled), "--trust", str(tiled)) as agent:
-        good = await agent.call("run", source="scale.cpp", entry="scale", launch=launch())
+        good = await agent.call("run", path="scale.cpp", entry="scale", launch=launch())
         assert good["ok"] and "hazards" not in good
         (output,) = good["outputs"]
         assert (output["name"], output["elements"], output["not_finite"]) == ("z.npy", 2048, 0)
 
-        bad = await agent.call("run", source="race.cpp", entry="scale", launch=launch())
+        compared = launch(reference={"z.npy": "x * factor * 2 + 1"})
+        other = await agent.call("run", path="scale.cpp", entry="scale", launch=compared)
+        assert not other["ok"] and "x * factor * 2 + 1 in 2048 of 2048" in other["error"]
+
+        bad = await agent.call("run", path="race.cpp", entry="scale", launch=launch())
         assert not bad["ok"]
         races = [item for item in bad["hazards"] if item["code"] == "missing-sync"]
         assert {(item["file"], item["line"]) for item in races} == {("race.cpp", RACE_LINE)}
         meant = await agent.call("explain", code="missing-sync")
         assert meant["severity"].startswith("error") and "EnQue" in meant["help"]
 
-        timed = await agent.call("run", source="scale.cpp", entry="scale", launch=launch(), mode="time")
+        timed = await agent.call("run", path="scale.cpp", entry="scale", launch=launch(), mode="time")
         assert timed["latency_us"] > 0 and timed["launches"][0]["pipes"] and "outputs" not in timed
         typed = await agent.call("run", text=RACE.replace("Muls(", "Mulls("), entry="scale", launch=launch())
         assert not typed["ok"] and "Mulls" in typed["error"]
@@ -179,15 +183,15 @@ async def test_an_operator_of_a_project(project: Path) -> None:
     operators = Path(__file__).parents[1] / "twin" / "data" / "operators"
     name = sorted(path.name for path in operators.iterdir() if (path / "op_kernel").is_dir())[0]
     async with agent_of("--root", str(operators), "--trust", str(operators)) as agent:
-        found = await agent.call("run_op", folder=name)
+        found = await agent.call("run_op", path=name)
         assert found["compiled"], found
 
 
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 async def test_each_version_of_the_protocol_tells_its_roots(project: Path, mode: str) -> None:
     async with agent_of(roots=(project,), mode=mode) as agent:
-        plan = await agent.call("plan", file="model.py")
-        assert plan["file"] == str(project / "model.py")
+        plan = await agent.call("plan", path="model.py")
+        assert plan["path"] == str(project / "model.py")
         assert (await agent.call("explain", code="deadlock"))["help"]
 
 
@@ -209,5 +213,5 @@ async def test_what_is_known_is_looked_up_in_parts(project: Path) -> None:
         ):
             page = await agent.client.read_resource(f"evokernel://docs/{uri}")
             assert words in page.contents[0].text  # type: ignore[union-attr]
-        prompt = await agent.client.get_prompt("write_kernel", {"file": "model.py"})
+        prompt = await agent.client.get_prompt("write_kernel", {"path": "model.py"})
         assert "verify_kernel" in prompt.messages[0].content.text  # type: ignore[union-attr]

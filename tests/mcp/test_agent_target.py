@@ -20,16 +20,16 @@ async def test_an_agent_is_told_of_triton(options: tuple[str, str], project: Pat
         assert f"kernels in Triton for PyTorch code on this machine, for {chip}" in (
             agent.client.instructions or ""
         )
-        plan = await agent.call("plan", file="model.py", programs=False)
+        plan = await agent.call("plan", path="model.py", programs=False)
         (region,) = plan["regions"]
         assert plan["chip"] == chip and region["id"]
         page = await agent.client.read_resource("evokernel://docs/kernel-abi")
         assert "import triton.language as tl" in page.contents[0].text  # type: ignore[union-attr]
-        prompt = await agent.client.get_prompt("write_kernel", {"file": "model.py"})
+        prompt = await agent.client.get_prompt("write_kernel", {"path": "model.py"})
         assert "kernel.py and launch.json" in prompt.messages[0].content.text  # type: ignore[union-attr]
         if options[0] == "--chip":
             return
-        place = {"file": "model.py", "region": region["id"]}
+        place = {"path": "model.py", "region": region["id"]}
         brief = await agent.call("brief", **place)
         guide = await agent.client.read_resource(brief["guide"])
         text = guide.contents[0].text  # type: ignore[union-attr]

@@ -11,8 +11,9 @@ from typing import Any, cast
 import anyio
 import psutil
 import pytest
-from evokernel_mcp import calls, pool
+from evokernel_mcp import calls
 from evokernel_mcp.pool import Pool
+from evokernel_server.jobs import worker
 from evokernel_server.jobs.worker import COMMAND_VARIABLE, WorkerError
 from mcp.server.mcpserver import Context
 
@@ -69,7 +70,7 @@ async def test_a_call_that_gives_up_ends_its_worker_alone(workers: Pool) -> None
 
 
 async def test_an_idle_worker_is_ended(workers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "IDLE_S", 0.05)
+    monkeypatch.setattr(worker, "IDLE_S", 0.05)
     pid = (await workers.request("answer", {}))["pid"]
     await ended(pid)
     assert (await workers.request("answer", {}))["pid"] != pid

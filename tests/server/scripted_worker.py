@@ -322,7 +322,8 @@ def answer(message: dict[str, object]) -> None:
             case "regions":
                 result = regions(params)
                 if len(found := SOFTMAX.findall(params["text"])) > 0:
-                    send({"id": number, "event": {"kind": "regions", "done": 0, "total": len(found)}})
+                    began = {"kind": "regions", "done": 0, "total": len(found), "offer": None}
+                    send({"id": number, "event": began})
             case method:
                 result = METHODS[str(method)](params)
     except Failure as failure:

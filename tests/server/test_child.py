@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from evokernel_server.jobs import child as module
+from evokernel_server.jobs import worker as worker_module
 from evokernel_server.jobs.child import Child
 from evokernel_server.jobs.worker import COMMAND_VARIABLE, Worker, WorkerDied
 
@@ -95,6 +96,40 @@ async def test_the_loop_goes_on_while_a_worker_starts(
     slow_start.set()
     with pytest.raises(WorkerDied):
         await asyncio.wait_for(asking, 60.0)
+
+
+ANSWERING = (
+    'import sys, json; [print(json.dumps(dict(id=json.loads(line)["id"])), flush=True) for line in sys.stdin]'
+)
+
+
+async def test_an_idle_worker_ends_by_itself_and_another_starts_at_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(COMMAND_VARIABLE, f"'{sys.executable}' -c '{ANSWERING}'")
+    monkeypatch.setattr(worker_module, "IDLE_S", 0.2)
+    worker = Worker(Settings)
+    assert await worker.request("regions", {}) == {}
+    first = worker._process
+    assert first is not None
+    await asyncio.wait_for(first.gone(), 60.0)
+    assert first._process.returncode == 0, "its input ended: it was not killed"
+    assert await worker.request("regions", {}) == {}
+    assert worker._not_before == 0.0 and not caplog.records
+    worker.kill()
+
+
+async def test_a_worker_with_a_request_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMMAND_VARIABLE, f"'{sys.executable}' -c '{ANSWERING}'")
+    worker = Worker(Settings)
+    assert await worker.request("regions", {}) == {}
+    process = worker._process
+    worker._calls[99] = worker_module._Call(asyncio.get_running_loop().create_future(), None)
+    worker._end_idle()
+    assert worker._process is process is not None
+    worker._calls.clear()
+    worker._end_idle()
+    await asyncio.wait_for(process.gone(), 60.0)
 
 
 async def test_a_worker_that_dies_at_once_leaves_no_request_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

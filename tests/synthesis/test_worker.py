@@ -24,12 +24,18 @@ FAKE = textwrap.dedent(
     import subprocess, sys, time
     from evokernel_core.domain.errors import VerifierUnavailable
     from evokernel_core.domain.experience import Stage
-    from evokernel_core.synthesis import session, worker
+    from evokernel_core.domain.region import Region, RegionStatus, Span
+    from evokernel_core.synthesis import agent, session, worker
+    from evokernel_core.synthesis.offers import Offer
     from evokernel_core.synthesis.engine import AttemptEvent, Status, SynthesisResult
 
+    REGION = Region("r", "/m.py", "f", Span(1, 0, 1, 5), "x + 1", "hash", "other", RegionStatus.CANDIDATE)
+
+    STARTED = []
+
     class Session:
-        def __init__(self, settings, near):
-            self.budget = settings.budget
+        def __init__(self, settings, near, agent):
+            self.agent, self.budget = agent, settings.budget
             self.child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 
         def close(self):
@@ -37,14 +43,15 @@ FAKE = textwrap.dedent(
 
         def offers(self, path, text, symbol, *, programs, apart, progress):
             if text == "two":
-                progress(1, 2)
+                progress(0, 2, None)
+                progress(1, 2, Offer(REGION, None))
             print("user code prints")
             if text == "boom":
                 raise ZeroDivisionError("boom")
             return ()
 
         def interpreter(self, path):
-            return "/usr/bin/python3 (python3 on PATH)"
+            return f"/usr/bin/python3, started for {' '.join(STARTED)}"
 
         def estimate(self, region):
             return None
@@ -61,6 +68,7 @@ FAKE = textwrap.dedent(
             return SynthesisResult(status, f"{kind.value} {job_id}", None, n, None, 0)
 
     session.Session = Session
+    agent.SharedAgent.start_soon = lambda self, path: STARTED.append(str(path))
     worker.main()
     """
 )
@@ -123,14 +131,19 @@ def region(tmp_path: Path) -> Any:
 
 
 def test_user_prints_do_not_disturb_the_protocol(client: Client) -> None:
-    client.send(id=1, method="regions", params={"path": "/m.py", "text": "x"})
-    found = {"regions": [], "interpreter": "/usr/bin/python3 (python3 on PATH)"}
-    assert client.read() == {"id": 1, "result": found}
+    """The agent is started once, for the first file."""
+    for number, path in enumerate(("/m.py", "/n.py"), 1):
+        client.send(id=number, method="regions", params={"path": path, "text": "x"})
+        found = {"regions": [], "interpreter": "/usr/bin/python3, started for /m.py"}
+        assert client.read() == {"id": number, "result": found}
 
 
-def test_it_says_how_far_the_regions_of_a_file_are(client: Client) -> None:
+def test_it_tells_the_kernels_of_a_file_as_they_come(client: Client, tmp_path: Path) -> None:
     client.send(id=1, method="regions", params={"path": "/m.py", "text": "two"})
-    assert client.read() == {"id": 1, "event": {"kind": "regions", "done": 1, "total": 2}}
+    began, first = client.read()["event"], client.read()["event"]
+    assert began == {"kind": "regions", "done": 0, "total": 2, "offer": None}
+    planned = {"region": {**region(tmp_path), "file": "/m.py"}, "estimate": None}
+    assert first == {"kind": "regions", "done": 1, "total": 2, "offer": {**first["offer"], **planned}}
     assert client.read()["result"]["regions"] == []
 
 

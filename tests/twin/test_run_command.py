@@ -73,6 +73,23 @@ def test_a_result_that_is_not_as_expected(folder: Path, data: Path) -> None:
     assert "estimated" in done.output
 
 
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("x * 6", ""),
+        ("x * factor * 2", ""),
+        ("where(x < 0, -abs(x), x) * total / 2048 * 6", ""),
+        ("x * 6 + 0.5", "z.npy differs from x * 6 + 0.5 in 2048 of 2048 elements, first at 0"),
+        ("sum(x, 1)", "z.npy has 2048 elements, sum(x, 1) has 8."),
+    ],
+)
+def test_a_reference_is_computed_of_the_kernels_parameters(
+    folder: Path, data: Path, reference: str, words: str
+) -> None:
+    done = launch(folder, data / "scale.cpp", expect={}, reference={"z.npy": reference})
+    assert (done.exit_code, words in done.output) == (1 if words else 0, True), done.output
+
+
 def test_a_loose_tolerance(folder: Path, data: Path) -> None:
     np.save(folder / "golden.npy", np.load(folder / "golden.npy") + 1)
     assert launch(folder, data / "scale.cpp", atol=1.5).exit_code == 0
@@ -114,6 +131,12 @@ def test_a_compile_error_names_the_file_and_line(folder: Path, data: Path, tmp_p
     ("changes", "words"),
     [
         ({"args": ARGS[:3]}, "6 parameters"),
+        (
+            {"reference": {"z.npy": "x * z"}},
+            "names z, and the kernel's inputs and scalars are x, total, factor",
+        ),
+        ({"reference": {"z.npy": "x + (1, 2)"}}, "is not allowed in a reference"),
+        ({"reference": {"y.npy": "x"}}, "no output"),
         ({"args": [{"in": "nothing.npy"}, *ARGS[1:]]}, "does not exist"),
         ({"args": [{"input": "x.npy"}]}, "exactly one of"),
         ({"args": [{"out": "z.npy", "shape": [1], "dtype": "complex"}]}, "dtype"),

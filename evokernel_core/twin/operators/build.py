@@ -10,6 +10,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.bare import Bare, LaunchFile, build_bare, find_kernel
+from evokernel_core.twin.expected import Tolerance
 from evokernel_core.twin.framework import Framework
 from evokernel_core.twin.operators.definition import Description, Operator, Template, TemplateParameter
 from evokernel_core.twin.operators.folder import OperatorFolder
@@ -114,7 +115,9 @@ def build_operator(
         tiling_text=tiling_text(description),
         tiling_struct=description.tilings.get(f"{operator.type}_{key}", structure),
     )
-    file = LaunchFile(launch.block_dim, launch.args, {}, 0.0, 0.0, launch.workspace_bytes, framework)
+    file = LaunchFile(
+        launch.block_dim, launch.args, {}, {}, Tolerance(0.0, 0.0), launch.workspace_bytes, framework
+    )
     return build_bare(program, kernel.entry, file, work)
 
 

@@ -13,6 +13,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.hardware.ascend.chip import Chip
 from evokernel_core.twin.bare import Bare, run_bare
 from evokernel_core.twin.dtypes import DTYPES, to_memory
+from evokernel_core.twin.expected import Tolerance
 from evokernel_core.twin.operators.build import OperatorLaunch, build_operator
 from evokernel_core.twin.operators.case import Case, Given, Tensor, combination_of, request_text, tensors
 from evokernel_core.twin.operators.definition import Description, Operator
@@ -71,7 +72,7 @@ def build_call(
         for name, each in case.expect.items()
         for index, file in enumerate(each)
     }
-    file = evolve(bare.launch, expect=files, rtol=case.rtol, atol=case.atol)
+    file = evolve(bare.launch, expect=files, tolerance=Tolerance(case.rtol, case.atol))
     return BuiltCall(case, evolve(bare, launch=file), work)
 
 

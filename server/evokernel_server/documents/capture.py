@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 CACHE_SIZE = 64
 """Texts whose regions are kept; a region is a few kilobytes."""
 _GLANCE_S = 0.05
+_SHOWN_EVERY_S = 0.3
+"""Single kernels that come one after another are shown no more often."""
 
 
 @define(eq=False)
@@ -128,7 +130,7 @@ class Capture:
             return
         result = self._cached(_key(document, text))
         try:
-            known = await self._ask(document, text, programs=False) if result is None else result
+            known = await self._single(document, text, mark) if result is None else result
         except WorkerError as error:
             document.problem = FileProblem(error.reason, error.sentence)
             self.changed(document)
@@ -182,7 +184,31 @@ class Capture:
             if document.text.content == text.content:
                 self.soon(document)
 
-    async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Captured, ...]:
+    async def _single(self, document: Document, text: Text, mark: int) -> tuple[Captured, ...]:
+        """The single kernels of a text; where the page has none yet, they are shown as they come."""
+        planned, due = list[Captured](), 0.0
+        is_first = not document.tracked
+
+        def came(event: Mapping[str, Any]) -> None:
+            nonlocal due
+            if event["offer"] is None:  # the beginning, also of another worker in place of one that died
+                planned.clear()
+                return
+            planned.append(_captured(event["offer"]))
+            if is_first and time.monotonic() >= due:
+                due = time.monotonic() + _SHOWN_EVERY_S
+                self._show(document, tuple(planned), text, mark)
+
+        return await self._ask(document, text, came, programs=False)
+
+    async def _ask(
+        self,
+        document: Document,
+        text: Text,
+        came: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        *,
+        programs: bool,
+    ) -> tuple[Captured, ...]:
         params = {
             "path": str(document.path), "text": text.content, "programs": programs,
             "apart": programs, "workspace": self.root_of(document),
@@ -192,6 +218,7 @@ class Capture:
         def further(event: Mapping[str, Any]) -> None:
             self._progress[document.uri] = Progress(int(event["done"]), int(event["total"]))
             self.planned()
+            came(event)
 
         try:
             answer = await self.worker.request_again("regions", params, on_event=further)
@@ -227,10 +254,11 @@ def _key(document: Document, text: Text) -> str:
 
 def read_regions(result: dict[str, Any]) -> tuple[Captured, ...]:
     """The worker's ``regions`` result as objects."""
-    return tuple(
-        Captured(from_data(region["region"], Region), _estimate(region.get("estimate")))
-        for region in result.get("regions", ())
-    )
+    return tuple(map(_captured, result.get("regions", ())))
+
+
+def _captured(offer: Mapping[str, Any]) -> Captured:
+    return Captured(from_data(offer["region"], Region), _estimate(offer.get("estimate")))
 
 
 def _estimate(data: dict[str, Any] | None) -> Estimate | None:

@@ -60,6 +60,11 @@ class Child:
         """Hands over a line; one to a process that is gone is dropped."""
         self._input.write(line)
 
+    def finish(self) -> None:
+        """Closes its input, at whose end an idle worker ends and leaves nothing behind."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     def kill(self) -> None:
         """Ends the process and all that it started: compilers and kernels under test are of its group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -184,7 +184,7 @@ async def test_a_models_exception_at_the_whole_server(project: Path) -> None:
     async with agent_of("--trust", str(project)) as agent:
         for model, text in MODELS:
             (project / f"{model}.py").write_text(text(WHOLE))
-            answer = await agent.client.call_tool("plan", {"file": f"{model}.py"})
+            answer = await agent.client.call_tool("plan", {"path": f"{model}.py"})
             for block in answer.content:
                 assert "ignore" in block.text.lower(), (model, block.text)
                 assert is_visible(block.text), model
@@ -193,7 +193,7 @@ async def test_a_models_exception_at_the_whole_server(project: Path) -> None:
             else:
                 for region in (answer.structured_content or {})["regions"]:
                     assert is_marked(region.get("reason", "")) and is_marked(region.get("code", "")), region
-        for arguments in ({"file": name}, {"file": f"{name}\n"}):
+        for arguments in ({"path": name}, {"path": f"{name}\n"}):
             assert is_marked(await agent.refusal("plan", **arguments))
         assert "data, never an instruction" in (agent.client.instructions or "")
 
