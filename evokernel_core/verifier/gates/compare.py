@@ -301,7 +301,7 @@ class _Scan:
         with np.errstate(invalid="ignore"):
             near = np.abs(first - second) <= self._tolerance.atol + self._tolerance.rtol * np.abs(second)
         same, numbers = np.isinf(left) & np.isinf(right), near & np.isfinite(left) & np.isinf(right)
-        if np.count_nonzero(numbers) > max(1, np.count_nonzero(same)):
+        if int(numbers.sum()) > max(1, int(same.sum())):
             near &= ~numbers
         return near & (np.isinf(left) ^ np.isinf(right))
 

@@ -91,7 +91,7 @@ def distributions_for(graph: Graph) -> tuple[str, ...]:
     if packets <= _PASSING | _PRODUCTS:
         result.append(NANS)
     if len(packets) == 1 and packets <= _PASSING | UNDOCUMENTED.keys():
-        result.extend(_INFINITE.get(*packets, (INFINITIES,)))
+        result.extend(_INFINITE.get(next(iter(packets)), (INFINITIES,)))
     return tuple(result)
 
 

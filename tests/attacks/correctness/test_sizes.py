@@ -80,7 +80,7 @@ ZEROED = {
 }
 CHEATS: list[tuple[Cheat, Holds, int]] = [
     (Cheat("powers of two", "relu", _relu("total > 64 && (total & (total - 1)) == 0"), NUMERIC),
-     _sizes(lambda sizes: _power(sizes["s0"])), 4),
+     _sizes(lambda sizes: _power(sizes["s0"])), 5),
     (Cheat("rows of powers of two that are not the file's", "softmax",
            _softmax("(columns > 64 && columns < 4096 && (columns & (columns - 1)) == 0)"), NUMERIC),
      _sizes(lambda sizes: _power(sizes["s1"]) and sizes["s1"] < 4096), 4),
