@@ -81,7 +81,7 @@ def check(  # noqa: PLR0913 - whom and what it asks
     deviation: Deviation | None = None
     tilings: list[tuple[int, ...]] = []
     known = landmarks_of(task.graph, source)
-    sweep = sweep_of(task, draw, known.sizes)
+    sweep = sweep_of(task, draw, known.compared)
     probed: Words | None = None
     for group in grouped(task, plans, judges):
         _go_on(cancelled)
