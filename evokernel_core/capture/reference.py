@@ -46,6 +46,8 @@ def base_of(distribution: str) -> str:
 
 NANS, INFINITIES = "nans", "infinities"
 """N(0, 1) in which up to 64 elements are NaN, or infinite; parameters have none."""
+LOWEST, HIGHEST = "lowest", "highest"
+"""The same with infinities, and with lines along each dimension that are all -inf, or all inf."""
 
 
 @frozen

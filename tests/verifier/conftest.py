@@ -93,7 +93,7 @@ def draw(  # noqa: PLR0912 - one case a distribution
             values = np.broadcast_to(rng.integers(-16, 17, (*shape[:-1], 1)) / 8, shape)
         case "structured":
             values = np.linspace(-4, 4, int(np.prod(shape))).reshape(shape)
-        case "nans" | "infinities":
+        case "nans" | "infinities" | "lowest" | "highest":
             values = _non_finite(shape, distribution, rng)
         case _:
             raise ValueError(distribution)

@@ -249,7 +249,7 @@ def test_cases_cover_tails_distributions_and_the_full_size(name: str, task_of: T
     plans = plan_cases(task, DRAW)
     drawn = {plan.distribution for plan in plans}
     assert {"uniform", "mixed"} <= drawn
-    assert {base_of(name) for name in drawn} <= {*DISTRIBUTIONS, "nans", "infinities"}
+    assert {base_of(name) for name in drawn} <= {*DISTRIBUTIONS, "nans", "infinities", "lowest"}
     assert drawn & set(mixture.WIDE)
     assert drawn & set(mixture.SHAPED)
     assert len({plan.seed for plan in plans}) == len(plans)

@@ -80,6 +80,18 @@ def test_an_ordinary_tiling_has_nothing_unusual() -> None:
     assert found(lambda m, n: 0) == found(lambda m, n: m * n) == []
 
 
+@pytest.mark.parametrize("most", [320, 1000, 4096])
+def test_the_largest_size_that_is_taken_comes_first(most: int) -> None:
+    """Wants the border at which a kernel declines, where its last tile is full, to be left out."""
+    draw = Draw("0" * 32)
+    sweep = sweep_of(TASK, draw, (8, 64, most, 10496))
+    words = words_of(sweep.sizes, lambda _, n: 0)
+    words[[n > most for _, n in sweep.sizes]] = 0
+    first = unusual_sizes(TASK, draw, sweep, words)[0]
+    assert first["s1"] == most and first["s0"] < 10
+    assert len(sweep.sizes) < 2000
+
+
 def test_what_is_found_is_run_with_data() -> None:
     unusual = [{"s0": 4, "s1": 199}, {"s0": 1 << 20, "s1": 1 << 12}]
     plans = small_cases(TASK, Draw("0" * 32), Landmarks(), (), CORES, unusual)

@@ -80,7 +80,8 @@ def check(  # noqa: PLR0913 - whom and what it asks
     warnings: dict[tuple[str, int], Hazard] = {}
     deviation: Deviation | None = None
     tilings: list[tuple[int, ...]] = []
-    sweep = sweep_of(task, draw)
+    known = landmarks_of(task.graph, source)
+    sweep = sweep_of(task, draw, known.compared)
     probed: Words | None = None
     for group in grouped(task, plans, judges):
         _go_on(cancelled)
@@ -102,7 +103,7 @@ def check(  # noqa: PLR0913 - whom and what it asks
     shapes = tuple(dict.fromkeys(ran))
     if source is not None:
         _go_on(cancelled)
-        known, cores = landmarks_of(task.graph, source), backend.author.device.parallel
+        cores = backend.author.device.parallel
         unusual = unusual_sizes(task, draw, sweep, probed, known.equal)
         plans = small_cases(task, draw, known, telling_words(tilings), cores, unusual)
         wide = tuple(wide_cases(task, draw, narrow_bits(source)))

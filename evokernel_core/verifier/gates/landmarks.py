@@ -45,7 +45,7 @@ from evokernel_core.verifier.gates.texts import lexed_texts
 SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 18, 3, 14
 """Cases about sizes; of tasks of so many symbols so many are of decks beside all others, since fewer leave
 some symbol out."""
-UNUSUAL_CASES = 4
+UNUSUAL_CASES = 5
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from evokernel_core.capture.reference import INFINITIES, NANS, SPECIAL
+from evokernel_core.capture.reference import HIGHEST, INFINITIES, LOWEST, NANS, SPECIAL
 from evokernel_core.domain.graph import Graph
 
 MOVES = frozenset(
@@ -26,6 +26,15 @@ _PASSING = frozenset(
 )
 """Operations through which a NaN passes in PyTorch and in the kernels of the schedule proposer."""
 _PRODUCTS = frozenset(("mm", "bmm", "addmm", "baddbmm", "convolution"))
+_INFINITE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        "amax max argmax max_pool2d_with_indices logsumexp _softmax _log_softmax topk".split(),  # noqa: SIM905
+        (LOWEST,),
+    ),
+    **dict.fromkeys(("amin", "min", "argmin"), (HIGHEST,)),
+    "sort": (LOWEST, HIGHEST),
+}
+"""Operations that are asked about whole rows of what they begin with or pad with, too."""
 UNDOCUMENTED: Mapping[str, str] = {
     **dict.fromkeys(
         """maximum minimum amax amin max min clamp clamp_min clamp_max hardtanh hardsigmoid hardswish
@@ -36,14 +45,16 @@ UNDOCUMENTED: Mapping[str, str] = {
         "gt ge lt le eq ne where masked_fill sign".split(),  # noqa: SIM905
         "AscendC does not document what Compare and Select make of a NaN",
     ),
+    **dict.fromkeys(
+        ("sort", "topk"),
+        "PyTorch orders NaN behind the infinities, AscendC's sort does not document where it puts them",
+    ),
 }
 """Operations of which infinities alone are asked, and why."""
 EXEMPT: Mapping[str, str] = {
     "pow": "of two tensors, and of exponent 0: 1 ** NaN and NaN ** 0 are 1, exp(y * ln x) is NaN",
     "fmod": "of infinite operands: there is no such instruction, and x - trunc(x / y) * y is NaN",
     "atan2": "of two infinities: there is no such instruction, and their quotient is NaN",
-    "sort": "PyTorch orders NaN behind the infinities, AscendC's sort does not document where it puts them",
-    "topk": "as sort",
 }
 """Operations of which neither is asked; of those that stand in no table neither is asked yet."""
 
@@ -73,18 +84,20 @@ def distributions_for(graph: Graph) -> tuple[str, ...]:
     if (
         not packets
         or _is_open_power(graph)
-        or not all(spec.dtype in _FLOATS for spec in graph.output_specs())
+        or not (packets <= _PLACES or all(spec.dtype in _FLOATS for spec in graph.output_specs()))
     ):
         return ()  # what only moves has a distribution of its own
     result = []
     if packets <= _PASSING | _PRODUCTS:
         result.append(NANS)
     if len(packets) == 1 and packets <= _PASSING | UNDOCUMENTED.keys():
-        result.append(INFINITIES)
+        result.extend(_INFINITE.get(next(iter(packets)), (INFINITIES,)))
     return tuple(result)
 
 
 _FLOATS = ("float16", "bfloat16", "float32")
+_PLACES = frozenset(("argmax", "argmin"))
+"""Operations of floats whose result is none."""
 
 
 def _is_open_power(graph: Graph) -> bool:
@@ -97,6 +110,6 @@ def strictness(graph: Graph, distribution: str) -> NonFinite:
     """How non-finite outputs are compared where inputs are drawn so."""
     if any(node.op.split(".")[1] in _PRODUCTS for node in graph.nodes):
         return NonFinite.SPREAD if distribution in (NANS, INFINITIES) else NonFinite.SAME
-    if distribution == INFINITIES:
+    if distribution in (INFINITIES, LOWEST, HIGHEST):
         return NonFinite.UNDEFINED
     return NonFinite.EXACT if distribution in (NANS, SPECIAL) else NonFinite.SAME

@@ -2,7 +2,8 @@
 
 ComputeTiling is cheap, so it is asked at thousands of sizes. What it answers judges nothing: it only says
 which sizes are worth a case with data. A condition that its arithmetic hides, as ``7 * n == 1757``, shows as
-a word that few sizes have, or as one off the line of its neighbours.
+a word that few sizes have, or as one off the line of its neighbours; the largest size that it takes, at which
+a last tile is full, as one of the text's numbers behind which it declines.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ CONSECUTIVE = 1280
 SCATTERED = 192
 """Others, up to ``BEYOND`` times the file's, of all dimensions together; as many of which two are related."""
 BEYOND = 8
+MOST_TOLD = 96
+"""Numbers of the text that are asked."""
 MOST_SYMBOLS = 3
 """Dimensions that are swept: those of a draw, where there are more."""
 FEW_VALUES = 32
@@ -44,15 +47,16 @@ Sizes = tuple[int, ...]
 
 @frozen
 class Sweep:
-    """Sizes that are asked: in ``runs`` one dimension rises by one from each to the next, the others are
-    ``apart``."""
+    """Sizes that are asked: in ``runs`` one dimension rises by one from each to the next, in ``borders`` two
+    by two from a number of the kernel's text, the others are ``apart``."""
 
     runs: tuple[tuple[Sizes, ...], ...]
     apart: tuple[Sizes, ...]
+    borders: tuple[Sizes, ...] = ()
 
     @property
     def sizes(self) -> tuple[Sizes, ...]:
-        return (*(sizes for run in self.runs for sizes in run), *self.apart)
+        return (*(sizes for run in self.runs for sizes in run), *self.apart, *self.borders)
 
 
 def unusual_sizes(
@@ -68,8 +72,9 @@ def unusual_sizes(
     return tuple(dict(zip(names, sizes, strict=True)) for sizes in unusual(sweep, words, numbers, asked))
 
 
-def sweep_of(task: KernelTask, draw: Draw) -> Sweep:
-    """The sizes that are asked in a draw; none of a task of fixed sizes."""
+def sweep_of(task: KernelTask, draw: Draw, told: Sequence[int] = ()) -> Sweep:
+    """The sizes that are asked in a draw, those that a kernel's text has ``told`` and the next ones among
+    them; none of a task of fixed sizes."""
     if not task.symbols:
         return Sweep((), ())
     numbers = draw.numbers(f"sweep of {task.task_id}")
@@ -81,7 +86,9 @@ def sweep_of(task: KernelTask, draw: Draw) -> Sweep:
         for place in sorted(swept)
         for sizes in _scattered(symbols, place, SCATTERED // len(swept), numbers)
     ]
-    return Sweep(tuple(runs), (*apart, *_related(symbols, numbers), *_anywhere(symbols, numbers)))
+    others = (*apart, *_related(symbols, numbers), *_anywhere(symbols, numbers))
+    borders = (sizes for place in sorted(swept) for sizes in _borders(symbols, place, told, numbers))
+    return Sweep(tuple(runs), others, tuple(borders))
 
 
 def _others(symbols: Sequence[Symbol], numbers: Random) -> list[int]:
@@ -102,6 +109,13 @@ def _scattered(symbols: Sequence[Symbol], place: int, count: int, numbers: Rando
     for _ in range(count):
         size = int(least * (most / least) ** numbers.random())
         yield (*sizes[:place], size, *sizes[place + 1 :])
+
+
+def _borders(symbols: Sequence[Symbol], place: int, told: Sequence[int], numbers: Random) -> Iterator[Sizes]:
+    sizes = _others(symbols, numbers)
+    for size in numbers.sample(told, min(len(told), MOST_TOLD)):
+        for end in (size, size + 1) if size >= symbols[place].minimum else ():
+            yield (*sizes[:place], end, *sizes[place + 1 :])
 
 
 def _related(symbols: Sequence[Symbol], numbers: Random) -> Iterator[Sizes]:
@@ -131,9 +145,9 @@ RELATED: tuple[Callable[[int], int], ...] = (
 
 
 def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = ()) -> list[Sizes]:
-    """The sizes of rare decisions and of words off their line: of the rarest ones first, those of numbers
-    that the text asks for and of words that say yes or no before others, then of the rest in any order, so
-    that many odd words hide none."""
+    """The largest sizes that are taken, and those of rare decisions and of words off their line: of the
+    rarest ones first, those of numbers that the text asks for and of words that say yes or no before others,
+    then of the rest in any order, so that many odd words hide none."""
     different = words[:, (words != words[:1]).any(axis=0)]
     columns = {column.tobytes(): column for column in np.ascontiguousarray(different.T)}
     own = {np.array(sizes, np.uint64).astype(np.uint32).tobytes() for sizes in zip(*sweep.sizes, strict=True)}
@@ -159,7 +173,15 @@ def unusual(sweep: Sweep, words: Words, numbers: Random, asked: Sequence[int] = 
     rest = groups[RANKED:]
     numbers.shuffle(rest)
     chosen = (given[int(numbers.choice(group.places))] for group in (*groups[:RANKED], *rest[:MOST_UNUSUAL]))
-    return list(dict.fromkeys((*of_asked, *chosen)))
+    return list(dict.fromkeys((*_largest(sweep, words), *of_asked, *chosen)))
+
+
+def _largest(sweep: Sweep, words: Words) -> Iterator[Sizes]:
+    """The sizes of the text that the host code takes, and not the next one."""
+    taken = words[len(words) - len(sweep.borders) :, 0].tolist()
+    for sizes, is_taken, is_next in zip(sweep.borders[::2], taken[::2], taken[1::2], strict=True):
+        if is_taken and not is_next:
+            yield sizes
 
 
 @frozen

@@ -41,6 +41,7 @@ class Wrong:
 
 
 ROWS = "x=f32[96,300]"
+MOST = "3.4028234663852886e38"
 WRONG = [
     Wrong("no value beyond 2,500", ROWS, "torch.relu(x)", "torch.clamp(torch.relu(x), max=2500.0)"),
     Wrong("no value that 1e32 overflows", ROWS, "x * 0.5", "x * 1e32 * 0.5e-32"),
@@ -58,6 +59,23 @@ WRONG = [
           "(x * x - 2 * x * y + y * y).sum(-1)"),
     Wrong("no integer that equals one of the graph", "x=i32[96,300]", "torch.where(x == 123456, 0, x)",
           "x + 0"),
+    Wrong("no row of -inf", ROWS, "torch.amax(x, -1)", f"torch.amax(x, -1).clamp_min(-{MOST})"),
+    Wrong("no row of inf", ROWS, "torch.amin(x, -1)", f"torch.amin(x, -1).clamp_max({MOST})"),
+    Wrong("no row of -inf beside ordinary ones", ROWS, "torch.softmax(x, -1)",
+          "torch.softmax(x.clamp_min(-3e38), -1)"),
+    Wrong("no window of -inf", "x=f32[2,8,32,48]", "F.max_pool2d(x, 3, 2, 1)",
+          f"F.max_pool2d(x, 3, 2, 1).clamp_min(-{MOST})"),
+    Wrong("no row of the least integer", "x=i32[96,300]", "torch.amax(x, -1)",
+          "torch.clamp(torch.amax(x, -1), min=-2147483647)"),
+    Wrong("no row of zeros", ROWS, "x / x.norm(dim=-1, keepdim=True)",
+          "x / (x.norm(dim=-1, keepdim=True) + 1e-30)"),
+    Wrong("no result beyond the range of a half type", "x=f16[96,300]", "torch.relu(x) * 2",
+          "torch.clamp(torch.relu(x) * 2, max=65504.0)"),
+    Wrong("no result beyond the range", ROWS, "torch.relu(x) * 2",
+          f"torch.clamp(torch.relu(x) * 2, max={MOST})"),
+    Wrong("not to divide the least integer", "x=i32[96,300], y=i32[96,300]",
+          "torch.div(x, y, rounding_mode='floor')",
+          "torch.div(x.clamp(min=-2147483647), y, rounding_mode='floor')"),
 ]  # fmt: skip
 """Each is written by the schedule proposer itself for the wrong formula, under the right task."""
 
@@ -94,7 +112,7 @@ def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Dr
     return f"{failed.code}: {failed.feedback}" if failed else ""
 
 
-@few("wrong", WRONG, keep=(3, 4, 6), ids=lambda wrong: wrong.wants)
+@few("wrong", WRONG, keep=(3, 4, 6, 10, 15, 16), ids=lambda wrong: wrong.wants)
 def test_what_is_wrong_for_a_class_of_values_fails_in_every_draw(
     wrong: Wrong, agent: AgentClient, tmp_path: Path
 ) -> None:
@@ -136,7 +154,23 @@ def test_what_is_wrong_at_a_hundred_columns_fails_in_every_draw(agent: AgentClie
         assert found.startswith("numeric: ") and "=100" in found, found or draw
 
 
-@few("wrong", WRONG, keep=(4,), ids=lambda wrong: wrong.wants)
+SUMMED = ("SumRows(softmaxSum, xLocal, rows, tiling_.columns,",
+          "SumRows(softmaxSum, xLocal, rows, tiling_.columns + 3 > COLUMN_CAPACITY ? COLUMN_CAPACITY - 3 : "
+          "tiling_.columns,")  # fmt: skip
+
+
+def test_what_is_wrong_at_the_largest_size_fails_in_every_draw(agent: AgentClient, tmp_path: Path) -> None:
+    """Wants no row that fills the last tile which the host code takes: longer ones it declines."""
+    task = task_of(agent, "x=f32[128,1000]", "torch.softmax(x, -1)", tmp_path)
+    honest = source_of(task)
+    wrong = honest.with_files({KERNEL: honest.files[KERNEL].replace(*SUMMED)})
+    assert wrong != honest
+    for draw in DRAWS:
+        found = failure(agent, task, wrong, draw)
+        assert found.startswith("numeric: "), found or draw
+
+
+@few("wrong", WRONG, keep=(4, 15), ids=lambda wrong: wrong.wants)
 def test_the_honest_kernels_pass_in_the_same_draws(wrong: Wrong, agent: AgentClient, tmp_path: Path) -> None:
     task = task_of(agent, wrong.shapes, wrong.body, tmp_path)
     for draw in DRAWS:

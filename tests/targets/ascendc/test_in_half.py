@@ -83,6 +83,16 @@ def test_rows_are_repeated_either_way(side: str, builder: Any, few_cores: Any, o
     np.testing.assert_allclose(found.astype("f8"), _gelu(x, bias, scale), rtol=1e-2, atol=4e-3)
 
 
+def test_the_tail_of_a_gelu_that_is_scaled_keeps_its_digits(
+    builder: Any, few_cores: Any, on_few_cores: Any
+) -> None:
+    """Float16 rounds what lies there to 0 unless something scales it: its formula must not."""
+    task, rng = gelu(builder, (33, 300)), np.random.default_rng(3)
+    x, bias, scale = rng.uniform(-5, -1, (33, 300)).astype("f2"), np.zeros(300, "f2"), np.full(300, 1e3, "f2")
+    (found,) = on_few_cores(task, {"x": x, "b": bias, "s": scale}, initial(task, few_cores))
+    np.testing.assert_allclose(found.astype("f8"), _gelu(x, bias, scale), rtol=5e-2, atol=0)
+
+
 def test_sums_and_products_are_pytorchs_bit_by_bit(builder: Any, few_cores: Any, on_few_cores: Any) -> None:
     """PyTorch rounds to half behind each of them."""
     task, rng = runs(builder, (9001,)), np.random.default_rng(2)

@@ -10,6 +10,7 @@ import torch
 from ..graph.names import refs_in
 from .index_ranges import DIVIDING
 from .magnitudes import Magnitude
+from .patterns import with_lines
 
 _WIDTHS = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
 _ENDS = (0, 1, -1, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, 1 << 32, -(1 << 31) - 1, (1 << 63) - 1,
@@ -77,7 +78,8 @@ def takes_wide(graph: Mapping[str, Any]) -> bool:
 
 
 def draw_whole(shape: tuple[int, ...], dtype: str, generator: torch.Generator, *, wide: bool) -> torch.Tensor:
-    """Integers of every size where they are ``wide``, else small ones of both signs."""
+    """Integers of every size where they are ``wide``, whole lines at one end of the type among them, else
+    small ones of both signs."""
     if not wide:
         values = torch.randint(-8, 9, shape, generator=generator, dtype=torch.int64)
         return values.to(getattr(torch, dtype))
@@ -86,10 +88,18 @@ def draw_whole(shape: tuple[int, ...], dtype: str, generator: torch.Generator, *
     values = values >> torch.randint(0, 64, shape, generator=generator, dtype=torch.int64)
     ends = torch.tensor(_ENDS)[torch.randint(0, len(_ENDS), shape, generator=generator)]
     values = torch.where(torch.rand(shape, generator=generator) < _AT_ENDS, ends, values)
-    return values.to(getattr(torch, dtype))
+    values = values.to(getattr(torch, dtype))
+    limits = torch.iinfo(values.dtype)
+    end = (limits.min, limits.max)[int(torch.randint(0, 2, (), generator=generator))]
+    return with_lines(values, end, generator)
 
 
 def without_least(values: torch.Tensor) -> torch.Tensor:
     """The integers, none of which is the least of its type: divided by -1 that has no quotient."""
     least = torch.iinfo(values.dtype).min
     return values.clamp_min(least + 1) if least < 0 else values
+
+
+def without_minus_one(values: torch.Tensor) -> torch.Tensor:
+    """Divisors of the least integer."""
+    return torch.where(values == -1, -2, values).to(values.dtype)

@@ -1,4 +1,4 @@
-"""Indices, divisors and truth values as data has them: in order, in runs, all alike, and evenly spread.
+"""Indices, divisors, truth values and whole lines as data has them: in order, in runs, and all alike.
 
 A kernel that takes neighbours together, or looks at a part of a mask, is right on values that are evenly
 spread: those hold no run of neighbours, and no row of them is all true.
@@ -25,6 +25,8 @@ _ALONE, _ALONE_SHARE = 4, 1 / 2
 _AT_ENDS = 1 / 16
 """The share of segments that begin at the first index, and that of those which begin at the last one."""
 _DENSITIES = (0.0, 1.0, 0.5, 1 / 16, 15 / 16)
+_THICK, _MOST_OF_ALL = 4, 1 / 2
+"""Lines side by side, as windows of a pooling have them, and the share of all elements that they may be."""
 
 
 def draw_integers(
@@ -91,3 +93,19 @@ def _divisors(values: torch.Tensor, bits: int, generator: torch.Generator) -> to
     """Of every width, and none of them 0."""
     narrowed = values >> torch.randint(0, bits, values.shape, generator=generator)
     return torch.where(narrowed == 0, torch.ones_like(values), narrowed)
+
+
+def with_lines(values: torch.Tensor, number: float, generator: torch.Generator) -> torch.Tensor:
+    """The values, of which some lines along each dimension are nothing but one number, as a mask or padding
+    leaves whole rows: a reduction that begins with another number shows there alone."""
+    result = values.clone()
+    for along in range(values.dim()):
+        widths = [min(_THICK, -(-size // 8)) for size in values.shape]
+        thick = [*widths[:along], values.shape[along], *widths[along + 1 :]]
+        if 0 < math.prod(thick) <= _MOST_OF_ALL * values.numel():
+            part = result
+            for dim, (size, width) in enumerate(zip(values.shape, thick)):  # noqa: B905
+                start = int(torch.randint(0, size - width + 1, (), generator=generator))
+                part = part.narrow(dim, start, width)
+            part.fill_(number)
+    return result

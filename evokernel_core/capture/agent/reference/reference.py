@@ -20,10 +20,10 @@ from ..graph.names import refs_in
 from . import half_precision, norms, precision, stable_order, steps
 from .bounded_inputs import as_weights, boundaries, is_deep, layers_take, lengths, near_one, steadied
 from .index_ranges import Range, ranges
-from .integer_inputs import draw_whole, free, is_wide, takes_wide, without_least
+from .integer_inputs import draw_whole, free, is_wide, takes_wide, without_least, without_minus_one
 from .magnitudes import Magnitude, finite_share, is_mostly_finite, is_rounding, parsed
 from .near_numbers import draw_near, whole_near
-from .patterns import draw_integers, draw_truths
+from .patterns import draw_integers, draw_truths, with_lines
 from .reduction_rounding import LongSums
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
@@ -59,7 +59,8 @@ _INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
 """Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
 _WIDE_INTEGERS = Range(-(1 << 15), 1 << 15)
 """Those of wide draws where no index is computed from them; narrower types take their lowest bits."""
-_NO_NUMBERS = ("special", "nans", "infinities")
+_INFINITE = ("infinities", "lowest", "highest")
+_NO_NUMBERS = ("special", "nans", *_INFINITE)
 """Distributions that are there for what is no number."""
 _MANY_ROWS = 12
 """Rows from which each of them may be drawn otherwise, so that all ways are among them."""
@@ -173,6 +174,7 @@ def _drawn(
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
     divides = any(limit.divides for limit in limits.values())
+    keeps_least = divides and bool(torch.randint(0, 2, (), generator=generator))
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
     deep, squares = is_deep(graph), not precision.is_exact(graph)
     alike: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
@@ -188,14 +190,15 @@ def _drawn(
         if operand["name"] in unbounded and distribution not in ("structured", "rows"):
             value = draw_whole(shape, operand["spec"]["dtype"], generator, wide=is_wide(magnitude))
             value = whole_near(value, magnitude.near, generator) if magnitude.near else value
-            value = without_least(value) if divides else value
+            value = without_least(value) if divides and not keeps_least else value
         else:
             limit = limits.get(operand["name"], integers)
             # A weight that is no number would leave no output that is one; peaks grow with each layer.
-            is_plain = operand["kind"] == "parameter" and distribution in ("nans", "infinities", "peaks")
+            is_plain = operand["kind"] == "parameter" and distribution in ("nans", "peaks", *_INFINITE)
             how = "normal" if is_plain else distribution
             of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
             value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size, squares=squares)
+            value = without_minus_one(value) if limit.divides and keeps_least else value
             if distribution == "alike" and operand["kind"] != "parameter" and value.is_floating_point():
                 value = _alike(value, alike.setdefault((shape, value.dtype), value), generator)
         if operand["kind"] == "parameter":
@@ -635,7 +638,12 @@ def _faint(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.randn(shape, generator=generator) * 2.0**-12
 
 
-_KINDS = (_normal, _uniform, _wide, _ties, _scales, _large)
+def _zeros(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Zeros of both signs: rows that have no length, maximum or place of their own."""
+    return torch.randn(shape, generator=generator) * 0.0
+
+
+_KINDS = (_normal, _uniform, _wide, _ties, _scales, _large, _zeros)
 _FAINT_ONE_IN, _BLOCK, _SHORT = 12, 2048, 96
 
 
@@ -663,6 +671,14 @@ def _infinities(shape: tuple[int, ...], generator: torch.Generator) -> torch.Ten
     return _rare(torch.randn(shape, generator=generator), (math.inf, -math.inf), generator)
 
 
+def _lowest(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return with_lines(_infinities(shape, generator), -math.inf, generator)
+
+
+def _highest(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return with_lines(_infinities(shape, generator), math.inf, generator)
+
+
 _ONE_IN, _MOST_RARE = 64, 64
 _SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, -1e-40, 6e-8)
 """The last ones are denormal in float32, or in float16."""
@@ -684,6 +700,8 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "special": _special,
     "nans": _nans,
     "infinities": _infinities,
+    "lowest": _lowest,
+    "highest": _highest,
 }
 
 
