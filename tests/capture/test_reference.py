@@ -116,6 +116,16 @@ def test_distributions(
     assert bool((values == 0).any()) is (distribution in ("wide", "structured"))
 
 
+def test_the_mean_of_a_row_of_millions_may_be_rounded(
+    agent: AgentClient, capture_body: Any, tmp_path: Path
+) -> None:
+    """Beside a spread that is small, its last bit moves every element."""
+    (region,) = capture_body("x=f32[1,64,256,256]", "x", "return F.layer_norm(x, x.shape[1:])")
+    assert region.task
+    case = agent.reference(region.task, region.task.sizes, 7, "uniform+2^11", tmp_path)
+    assert case.rounds
+
+
 @pytest.mark.parametrize("shape", [(193, 635), (31, 9, 40), (17, 17)])
 def test_the_largest_and_the_least_element_are_at_all_places_of_a_line(shape: tuple[int, ...]) -> None:
     values = draw(shape, "float32", "peaks", torch.Generator().manual_seed(3))

@@ -38,7 +38,7 @@ _LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
 """Characters, and operators and brackets, of a size expression."""
 _MOST_WIDENED = 1 << 21
 """Elements of all values of a graph without long sums that is computed in float64 too."""
-_MOST_ROUNDED = 1 << 23
+_MOST_ROUNDED = 1 << 25
 """The same of a graph each of whose operations is rounded where a kernel differs."""
 _MOST_RESIZED = 1 << 26
 """The same of a graph that resizes by weights."""
