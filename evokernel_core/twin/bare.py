@@ -151,6 +151,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     folders = (f"-I{folder}" for folder in reads)
     dtypes = _dtypes(kernel, launch, cwd)
     macros = framework_macros(launch.framework, dtypes, "\n".join(texts.values()), program.defines)
+    defines = define_flags((*macros, *program.defines))
     try:
         text = without_launches(text)
     except LaunchSyntaxError as error:
@@ -160,7 +161,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         prepare(),
         {KERNEL: whole, **inside},
         glue=_GLUE.format(block_dim=launch.block_dim, workspace=launch.workspace_bytes),
-        options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
+        options=(*_PACKAGE, *folders, f"-DEVOKERNEL_INCLUDED_{outside}", *defines),
         label=source.name,
         kernels={kernel.name: _as_launched(kernel, launch.framework)},
         around=Around((*reads, *{path.parent for path in texts}), tuple(path.name for path in texts)),
@@ -197,6 +198,9 @@ def _as_launched(kernel: DeclaredKernel, framework: Framework) -> DeclaredKernel
     return evolve(kernel, ratio=ratio, by_key={})
 
 
+_PACKAGE = ("-Wno-error=narrowing",)
+"""Builds of operator packages take values inside braces that are wider than what they initialise, as kernels
+that are shipped for the chip show; the compiler of programs refuses them."""
 _HOST_RUNTIME = re.compile(r"\b(?:aclrt[A-Z]\w*|aclError|ACL_[A-Z]\w*)\b")
 """Names of acl/acl.h, which the device compiler includes by itself for host functions beside a kernel."""
 

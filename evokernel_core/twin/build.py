@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -48,6 +49,9 @@ from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 SOURCES = HERE / "src"
+_PARTS = tomllib.loads((HERE / "part_headers.toml").read_text(encoding="utf-8"))
+PART_HEADERS = tuple(f"{folder}{name}.h" for folder, names in _PARTS.items() for name in names)
+"""Headers of the interface's parts, each of which brings all of it."""
 RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
 OPERATOR_SOURCE = "host/operator_host.cpp"
@@ -167,6 +171,11 @@ def is_prepared() -> bool:
     return (_twin_folder(detect_compiler()) / "done").exists()
 
 
+def is_header(spelled: str) -> bool:
+    """Whether the twin has a header of that path."""
+    return spelled in PART_HEADERS or (INCLUDE / spelled).is_file()
+
+
 def prepare(told: Told = lambda done, of: None) -> Twin:
     """The built twin; builds it (about half a minute) the first time. Raises BuildError."""
     compiler = detect_compiler()
@@ -198,7 +207,7 @@ def _content_hash(compiler: Compiler) -> str:
         if path.is_file():
             digest.update(f"\n{path.relative_to(HERE)}\n".encode())
             digest.update(path.read_bytes())
-    digest.update(api_header().encode())
+    digest.update(api_header().encode() + repr(PART_HEADERS).encode())
     return digest.hexdigest()[:20]
 
 
@@ -222,6 +231,9 @@ def _build_twin(twin: Twin, told: Told) -> None:
     shutil.rmtree(twin.folder, ignore_errors=True)
     shutil.copytree(INCLUDE, twin.include)
     (twin.include / HEADER).write_text(api_header())
+    for name in PART_HEADERS:
+        (twin.include / name).parent.mkdir(parents=True, exist_ok=True)
+        (twin.include / name).write_text(f'#pragma once\n#include "{INTERFACE}"\n')
     objects = twin.folder / "objects"
     objects.mkdir()
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:

@@ -72,7 +72,7 @@ _VECTOR_CALLS = frozenset(
 class DeclaredKernel:
     """One kernel: parameters as written, one string each; its ratio, by tiling key where one differs.
 
-    ``template``: whether it takes template arguments.
+    ``template``: its template parameters as written.
     """
 
     name: str
@@ -80,7 +80,7 @@ class DeclaredKernel:
     ratio: CoreRatio
     by_key: Mapping[int, CoreRatio]
     defined: bool
-    template: bool = False
+    template: tuple[str, ...] = ()
 
 
 def find_kernels(files: Iterable[Sequence[Token]]) -> dict[str, DeclaredKernel]:
@@ -121,8 +121,17 @@ def _kernel(tokens: Sequence[Token], index: int, uses: _Uses) -> DeclaredKernel 
         ratio=_qualified(head) or _declared(body, "KERNEL_TASK_TYPE_DEFAULT", 0) or uses.ratio(body),
         by_key=_by_key(body),
         defined=defined,
-        template=any(token.text == "template" for token in head),
+        template=_template_parameters(head),
     )
+
+
+def _template_parameters(head: Sequence[Token]) -> tuple[str, ...]:
+    texts = [token.text for token in head]
+    closings = [index for index, text in enumerate(texts) if text in (">", ">>")]
+    if "template" not in texts or not closings:
+        return ()
+    parameters = split_commas(head[texts.index("template") + 2 : closings[-1]])
+    return tuple(" ".join(part.text for part in parameter) for parameter in parameters)
 
 
 def _parameter_list(tokens: Sequence[Token], index: int) -> int | None:

@@ -33,8 +33,9 @@ int All()
     }
     static_assert(ge::DT_DUAL_SUB_INT8 == 14 && ge::DT_DUAL_SUB_UINT8 == 15 && ge::DT_MAX == 43);
     static_assert(ge::FORMAT_NULL == 42 && ge::FORMAT_NYUV == 45 && ge::FORMAT_FRACTAL_NZ_C0_16 == 50);
+    const ge::Format format = gert::Tensor().GetFormat().GetStorageFormat();
     static_assert(ge::FORMAT_END == 55 && ge::FORMAT_MAX == 255);
-    return std::min(MSG_LENGTH, static_cast<int>(set.size() + map.size()));
+    return std::min(MSG_LENGTH, format + static_cast<int>(set.size() + map.size()));
 }
 }  // namespace mine
 """

@@ -15,10 +15,12 @@ from click.testing import CliRunner
 from evokernel_core.cli.twin import command
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.hardware.ascend.chip import load_chip
+from evokernel_core.twin.build import INCLUDE, INTERFACE, PART_HEADERS, prepare
 from evokernel_core.twin.operators.definition import Description
 from evokernel_core.twin.operators.folder import read_folder
 from evokernel_core.twin.operators.host import build_host
-from evokernel_core.twin.operators.kernel import snake, tiling_text, type_macros
+from evokernel_core.twin.operators.includes import include_folders
+from evokernel_core.twin.operators.kernel import own_structures, snake, tiling_text, type_macros
 from evokernel_core.twin.operators.missing import definitions
 from evokernel_core.twin.operators.report import operator_rows
 from evokernel_core.twin.operators.run import operator_of
@@ -78,6 +80,15 @@ def test_an_output_with_the_name_of_an_input_has_macros_of_its_own(described: De
     macros = list(type_macros(evolve(lists, outputs=(evolve(total, types=(1,)),)), 0))
     assert {"DTYPE_TOTAL=float", "DTYPE_TOTAL_REF=half", "ORIG_DTYPE_TOTAL_REF=DT_FLOAT16"} <= set(macros)
     assert len({macro.partition("=")[0] for macro in macros}) == len(macros)
+
+
+@pytest.mark.parametrize(("name", "is_macro"), [("x", True), ("end", False), ("nd", False)])
+def test_a_tensor_named_like_a_format_has_no_macro_of_it(
+    described: Description, name: str, is_macro: bool
+) -> None:
+    rows = operator_of(described, "ScaleRows")
+    macros = type_macros(evolve(rows, inputs=(evolve(rows.inputs[0], name=name),)), 0)
+    assert (f"FORMAT_{name.upper()}=FORMAT_ND" in macros) == is_macro
 
 
 @pytest.mark.parametrize(
@@ -329,6 +340,85 @@ def test_headers_that_a_build_copies_and_files_of_other_chips(tmp_path: Path) ->
     assert found["compiled"], found
 
 
+NAMES = """
+#include "adv_api/math/sin.h"
+#include "basic_api/kernel_vec_intf.h"
+#include "kernel_tpipe_impl.h"
+#include "lib/math/cos.h"
+using namespace AscendC;
+__aicore__ inline DataCopyExtParams Rows(uint32_t columns) { return {1, columns * sizeof(float), 0, 0, 0}; }
+static_assert(B16_BYTE_SIZE == 2 && B16_DATA_NUM_PER_BLOCK == 16 && B16_DATA_NUM_PER_REPEAT == 128);
+static_assert(B32_BYTE_SIZE == 4 && B32_DATA_NUM_PER_BLOCK == 8 && B32_DATA_NUM_PER_REPEAT == 64);
+static_assert(ONE_REPEAT_FLOAT_SIZE == 64 && ONE_REPEAT_HALF_SIZE == 128 && PI == 3.14159265F);
+static_assert(AscendCUtils::GetBitSize(4) == 32 && sbitset0(7, 1) == 5 && sbitset1(5, 33) == 0x200000005);
+"""
+
+
+def test_names_that_public_kernels_count_on(tmp_path: Path) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    kernel = tmp_path / "project" / "own" / "op_kernel" / "scale_rows.cpp"
+    kernel.write_text(f"{NAMES}{kernel.read_text()}")
+    assert told(tmp_path / "project" / "own")["compiled"]
+
+
+def test_each_header_of_a_part_brings_the_interface() -> None:
+    assert len(set(PART_HEADERS)) == len(PART_HEADERS)
+    for name in PART_HEADERS:
+        assert not (INCLUDE / name).exists()
+        assert INTERFACE in (prepare().include / name).read_text()
+
+
+@pytest.mark.parametrize("side", ["op_host", "op_kernel"])
+def test_a_header_of_both_sides_is_that_of_the_file_s_own(tmp_path: Path, side: str) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    for each in ("op_host", "op_kernel"):
+        common = tmp_path / "project" / "shared" / each / "common.h"
+        common.parent.mkdir()
+        common.write_text("#pragma once\n")
+    folder = read_folder(tmp_path / "project" / "own")
+    file = folder.root / side / "user.h"
+    file.write_text('#include "common.h"\n')
+    assert include_folders((file,), folder) == (folder.project / "shared" / side,)
+
+
+def test_a_project_s_header_of_an_operator_library_s_path_is_its_own(tmp_path: Path) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    own = tmp_path / "project" / "shared" / "inc" / "log" / "log.h"
+    own.parent.mkdir()
+    own.write_text("#define PROJECT_LOG(...)\n")
+    host = tmp_path / "project" / "own" / "op_host" / "own.cpp"
+    said = "PROJECT_LOG(one);\n    context->SetBlockDim"
+    text = host.read_text().replace("context->SetBlockDim", said)
+    host.write_text(f'#include "log/log.h"\n{text}')
+    assert told(tmp_path / "project" / "own")["compiled"]
+
+
+def test_a_tiling_structure_that_the_kernel_defines_is_its_own(described: Description) -> None:
+    defined, registered = "struct ScaleRowsTiling {", "REGISTER_TILING_DEFAULT(mine::ScaleRowsTiling);"
+    for texts, own in (((defined, registered), True), ((defined,), False), ((registered,), False)):
+        text = tiling_text(described, own_structures(texts))
+        assert ("struct ScaleRowsTiling {" not in text, "struct Extent {" in text) == (own, True)
+
+
+@pytest.mark.parametrize("tiles", [False, True])
+def test_an_operator_without_tiling_has_that_of_the_kernel_that_it_includes(
+    tmp_path: Path, tiles: bool
+) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    other = tmp_path / "project" / "other"
+    for side in ("op_host", "op_kernel"):
+        (other / side).mkdir(parents=True)
+    (other / "op_kernel" / "other.cpp").write_text(
+        '#include "../chosen/shift_rows_tiling_key.h"\n'
+        'extern "C" __global__ __aicore__ void other(GM_ADDR x, GM_ADDR workspace, GM_ADDR tiling) {}\n'
+    )
+    (other / "op_host" / "other_def.cpp").write_text(
+        "IMPL_OP_OPTILING(Other).Tiling(Tile);\n" if tiles else ""
+    )
+    names = [path.name for path in read_folder(other).host]
+    assert names == ["other_def.cpp", *(() if tiles else ("shift_rows.cpp",))]
+
+
 def test_host_functions_beside_a_kernel_are_not_built(tmp_path: Path) -> None:
     copytree(OPERATORS, tmp_path / "project")
     kernel = tmp_path / "project" / "own" / "op_kernel" / "scale_rows.cpp"
@@ -346,18 +436,29 @@ def test_a_folder_that_is_no_operator(tmp_path: Path) -> None:
         read_folder(tmp_path)
 
 
-@pytest.mark.parametrize(("dtype", "down", "repeats"), [("float32", False, 2), ("float16", True, 3)])
+@pytest.mark.parametrize(
+    ("dtype", "down", "repeats", "by_number"),
+    [("float32", False, 2, False), ("float16", True, 3, False), ("float16", False, 2, True)],
+)
 def test_the_tiling_key_chooses_template_arguments(
-    tmp_path: Path, dtype: str, down: bool, repeats: int
+    tmp_path: Path, dtype: str, down: bool, repeats: int, by_number: bool
 ) -> None:
-    """A dtype, a truth value and one of a list of numbers; the tiling is a class of an operator library."""
+    """A dtype (a type or its number), a truth value and one of a list of numbers; the tiling is a class of an
+    operator library."""
+    copytree(OPERATORS, tmp_path / "project")
+    folder = tmp_path / "project" / "chosen"
+    if by_number:
+        kernel = folder / "op_kernel" / "shift_rows.cpp"
+        text = kernel.read_text().replace("template <typename T, bool", "template <uint64_t number, bool")
+        chosen = "using T = std::conditional_t<number == C_DT_FLOAT, float, half>;"
+        kernel.write_text(text.replace("GET_TILING_DATA(", f"{chosen}\n    GET_TILING_DATA("))
     x = np.random.default_rng(1).normal(size=repeats * 256 // np.dtype(dtype).itemsize).astype(dtype)
     amount = (-1 if down else 1) * (40 if repeats > 2 else 3)
     saved(tmp_path, x=x, golden=np.where(x > 0, x + np.dtype(dtype).type(amount), x))
     known = {"operator": "ShiftRows", "inputs": {"x": "x.npy"}, "attributes": {"down": down}}
     outputs = {"y": {"shape": list(x.shape), "dtype": dtype}}
     path = case(tmp_path, **known, outputs=outputs, expect={"y": "golden.npy"}, rtol=1e-3, atol=1e-3)
-    found = told(OPERATORS / "chosen", "--case", path)
+    found = told(folder, "--case", path)
     assert (found["right"], found["hazards"]) == (True, []), found
 
 

@@ -105,6 +105,8 @@ int main(int argc, char **argv)
     aclrtGetDeviceInfo(0, ACL_DEV_ATTR_VECTOR_CORE_NUM, &cores);
     const float half = aclFloat16ToFloat(aclFloatToFloat16(1.5F));
     std::printf("devices %u cores %d half %g\\n", devices, (int)cores, half);
+    ACL_APP_LOG(ACL_WARNING, "left out");
+    ACL_APP_LOG(ACL_ERROR, "logged %d", 7);
     if (argc > 1 && std::strcmp(argv[1], "misuse") == 0) {
         Misuse(x, stream);
     }
@@ -139,6 +141,7 @@ def test_memory_streams_and_modelled_events(program: str) -> None:
     text = CliRunner().invoke(run, ["--chip", "ascend910b2", program], catch_exceptions=False).output
     assert "soc Ascend910B2 last 255" in text
     assert "devices 1 cores 48 half 1.5" in text
+    assert ("main: logged 7" in text, "left out" in text) == (True, False)
     data = report(program)
     elapsed = sum(launch["latency_us"] for launch in data["launches"])
     printed = CliRunner().invoke(run, [program], catch_exceptions=False).output

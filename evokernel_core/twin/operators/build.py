@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.bare import Bare, LaunchFile, build_bare, find_kernel
@@ -15,11 +15,19 @@ from evokernel_core.twin.framework import Framework
 from evokernel_core.twin.operators.definition import Description, Operator, Template, TemplateParameter
 from evokernel_core.twin.operators.folder import OperatorFolder
 from evokernel_core.twin.operators.includes import include_folders
-from evokernel_core.twin.operators.kernel import DTYPES, at, kernel_of, tiling_text, type_macros, type_name
+from evokernel_core.twin.operators.kernel import (
+    DTYPES,
+    at,
+    kernel_of,
+    own_structures,
+    tiling_text,
+    type_macros,
+    type_name,
+)
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
-_DTYPE, _UINT, _BOOL = 0, 2, 3
-"""Kinds of parameters: ASCENDC_TPL_DTYPE, ASCENDC_TPL_UINT, ASCENDC_TPL_BOOL."""
+_DTYPE, _FORMAT, _UINT, _BOOL = range(4)
+"""Kinds of parameters: ASCENDC_TPL_DTYPE, ASCENDC_TPL_FORMAT, ASCENDC_TPL_UINT, ASCENDC_TPL_BOOL."""
 _INPUT, _OUTPUT = 0x10000, 0x20000
 """Where the values begin that stand for the dtype of a parameter: ASCENDC_TPL_INPUT and _OUTPUT."""
 
@@ -112,7 +120,7 @@ def build_operator(
     framework = Framework(
         tiling_key=key,
         template=arguments(template, key, operator, combination) if template else (),
-        tiling_text=tiling_text(description),
+        tiling_text=tiling_text(description, own_structures(read_sources(program).values())),
         tiling_struct=description.tilings.get(f"{operator.type}_{key}", structure),
     )
     file = LaunchFile(
@@ -126,9 +134,18 @@ def _template(
 ) -> Template | None:
     """What is declared of the kernel's template; None for a kernel that is none."""
     result = template_of(description, operator)
-    if result is None or not find_kernel(program, read_sources(program), entry).template:
+    declared = find_kernel(program, read_sources(program), entry).template
+    if result is None or not declared:
         return None
-    return result
+    pairs = zip(result.parameters, declared, strict=False)
+    return evolve(result, parameters=tuple(_as_declared(*pair) for pair in pairs))
+
+
+def _as_declared(parameter: TemplateParameter, declared: str) -> TemplateParameter:
+    """A dtype that the kernel takes as a number is the one of its key, like a format."""
+    if parameter.kind != _DTYPE or declared.startswith(("typename", "class")):
+        return parameter
+    return evolve(parameter, kind=_FORMAT)
 
 
 def launch_of_no_call(parameters: Sequence[str]) -> OperatorLaunch:

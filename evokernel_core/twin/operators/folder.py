@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +22,9 @@ SOURCE_FILES = ("*.cpp", "*.cc")
 _TARGET = re.compile(r"target_sources\s*\(\s*(\w+)([^)]*)\)")
 _DEPENDENCIES = re.compile(r"\bDEPENDENCIES((?:\s+[a-z][a-z0-9_]*)+)")
 """Operators on whose host code another one's depends, in their order; keywords of a build are capitals."""
+_TILES = re.compile(r"\bIMPL_OP_OPTILING\b|\bSetTiling\s*\(|\.\s*Tiling\s*\(")
+"""Where host code says which function tiles an operator."""
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _NAMED = re.compile(r"[^\s\"]+\.(?:cpp|cc)\b")
 _MARKS = (".git", "CMakePresets.json", "build.sh", "framework")
 """What lies at the root of a project."""
@@ -54,7 +57,7 @@ def read_folder(root: Path, project: Path | None = None) -> OperatorFolder:
     if not kernels or not own:
         raise UsageError(f"{root} has no {'kernel' if not kernels else 'host code'}; check its folders.")
     project = (project or project_of(root)).resolve()
-    host = dict.fromkeys([*own, *_shared(root, project)])
+    host = dict.fromkeys([*own, *_shared(root, project), *_tiling_of_others(kernels, own, root, project)])
     return OperatorFolder(root, project, kernels, tuple(host))
 
 
@@ -96,6 +99,18 @@ def _shared(root: Path, project: Path) -> Iterator[Path]:
                 result = _named(name, file.parent, project)
                 if result is not None and not of_another_chip(result) and not result.is_relative_to(root):
                     yield result
+
+
+def _tiling_of_others(
+    kernels: Iterable[Path], own: Iterable[Path], root: Path, project: Path
+) -> Iterator[Path]:
+    """The host sources of the operators whose kernels an operator without a tiling function includes."""
+    if any(_TILES.search(text_of(path)) for path in own):
+        return
+    spelled = (name for path in kernels for name in _QUOTED.findall(text_of(path)))
+    folders = dict.fromkeys(part for name in spelled for part in Path(name).parent.parts)
+    for name in folders.keys() - {"..", "op_kernel", root.name}:
+        yield from _host_of(name, root, project)
 
 
 def _host_of(name: str, root: Path, project: Path) -> Iterator[Path]:

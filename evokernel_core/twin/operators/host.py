@@ -125,8 +125,8 @@ def _build(
     nothing but ``texts`` was read."""
     # Messages of one project's program are those of another's with the same text.
     mapped = f"-ffile-prefix-map={os.path.commonpath([path.parent for path in texts])}/="
-    own = [*twin.compiler.argv, *OPERATOR_FLAGS, *_NAMES, mapped, f"-I{twin.include}", f"-I{SOURCES}"]
-    own += [f"-I{folder}" for folder in source.includes]
+    own = [*twin.compiler.argv, *OPERATOR_FLAGS, *_NAMES, mapped]
+    own += [f"-I{folder}" for folder in (*source.includes, twin.include, SOURCES)]
     units = [(path, work / f"{index}.o") for index, path in enumerate(source.files)]
 
     def compiled(unit: tuple[Path, Path]) -> tuple[int, str]:

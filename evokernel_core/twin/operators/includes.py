@@ -11,10 +11,14 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.paths import cache_dir
-from evokernel_core.twin.build import INCLUDE
+from evokernel_core.twin.build import is_header
 from evokernel_core.twin.operators.folder import SOURCE_FILES, OperatorFolder, of_another_chip, text_of
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+_LIBRARIES = ("log", "op_common", "op_host", "op_kernel", "util", "utils")
+"""Folders of headers that come with libraries of operators and not with the toolkit: a project with a header
+of such a path means its own."""
+_SIDES = {"op_host", "op_kernel"}
 
 
 def include_folders(files: Iterable[Path], folder: OperatorFolder) -> tuple[Path, ...]:
@@ -82,7 +86,7 @@ def _included(files: Iterable[Path], folder: OperatorFolder) -> _Included:
 def _before_copy(spelled: str, path: Path, folder: OperatorFolder) -> Path | None:
     """``../other/x.h`` is ``other/op_kernel/x.h`` before a build puts kernels side by side."""
     parts = [part for part in Path(spelled).parts if part != ".."]
-    if len(parts) < 2 or (INCLUDE / spelled).is_file():
+    if len(parts) < 2 or is_header(spelled):
         return None
     tail = (parts[0], "op_kernel", *parts[1:])
     fitting = (each for each in folder.headers.get(parts[-1], ()) if each.parts[-len(tail) :] == tail)
@@ -95,15 +99,21 @@ def _found(spelled: str, path: Path, folders: dict[Path, None], folder: Operator
         candidate = Path(os.path.normpath(place / spelled))
         if candidate.is_file():
             return candidate
-    if (INCLUDE / spelled).is_file():
-        return None
     tail = Path(os.path.normpath(spelled))
+    if is_header(spelled) and tail.parts[0] not in _LIBRARIES:
+        return None
     parts = [part for part in tail.parts if part != ".."]
     fitting = [
         each for each in folder.headers.get(tail.name, ()) if each.parts[-len(parts) :] == tuple(parts)
     ]
     if not fitting or len(parts) != len(tail.parts):
         return None
-    nearest = max(fitting, key=lambda each: (len(os.path.commonpath((each, path))), -len(each.parts)))
+    nearest = max(fitting, key=lambda each: _nearness(each, path))
     folders[nearest.parents[len(parts) - 1]] = None
     return nearest
+
+
+def _nearness(header: Path, path: Path) -> tuple[int, bool, int]:
+    """How near a header is to the file that includes it: in folders that both have, then on the same side."""
+    both = len(os.path.commonpath((header, path)))
+    return both, bool(_SIDES & set(header.parts) & set(path.parts)), -len(header.parts)

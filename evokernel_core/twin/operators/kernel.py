@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -13,7 +13,11 @@ from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS, FORMATS
 from evokernel_core.twin.operators.definition import Description, Operator, OperatorParameter, Structure
 from evokernel_core.twin.operators.folder import OperatorFolder, entries
 
+_REGISTERED = re.compile(r"\bREGISTER_TILING_DEFAULT\s*\(\s*(?:\w+\s*::\s*)*(\w+)\s*\)")
+_DEFINED = re.compile(r"\bstruct\s+(\w+)\s*\{")
 _TYPE_NAMES = {number: name for name, number in DATA_TYPES.items()}
+_FORMATS_TAKEN = frozenset({*FORMATS, "ALL", "END", "MAX", "NULL", "RESERVED"})
+"""Enumerators of ge::Format, which are no macros even where a tensor has such a name."""
 _FORMAT_NAMES = {number: name for name, number in FORMATS.items()}
 _C_TYPES = {macro.removeprefix("DT_"): (kind, macro) for kind, macro in DTYPE_MACROS.values()}
 DTYPES = {
@@ -69,13 +73,20 @@ def snake(name: str) -> str:
     return spaced.lower()
 
 
-def tiling_text(description: Description) -> str:
-    """The kernel's copy of the tiling structures."""
-    text = ['#include "kernel_tiling/kernel_tiling.h"', *_structures(description.structures)]
+def tiling_text(description: Description, own: Collection[str] = ()) -> str:
+    """The kernel's copy of the tiling structures, without its ``own``."""
+    structures = (each for each in description.structures if each.name not in own)
+    text = ['#include "kernel_tiling/kernel_tiling.h"', *_structures(structures)]
     return "\n".join(text) + "\n"
 
 
-def _structures(structures: tuple[Structure, ...]) -> Iterator[str]:
+def own_structures(texts: Iterable[str]) -> frozenset[str]:
+    """The tiling structures that a kernel's files define and register themselves."""
+    text = "\n".join(texts)
+    return frozenset(_REGISTERED.findall(text)) & frozenset(_DEFINED.findall(text))
+
+
+def _structures(structures: Iterable[Structure]) -> Iterator[str]:
     for structure in structures:
         yield f"struct {structure.name} {{"
         for kind, name, count in structure.fields:
@@ -103,7 +114,8 @@ def type_macros(operator: Operator, combination: int) -> Iterator[str]:
             yield f"DTYPE_{name}={_C_TYPES[dtype][0]}"
         yield f"ORIG_DTYPE_{name}=DT_{dtype}"
         layout = _FORMAT_NAMES.get(at(parameter.formats, combination, 2), "ND")
-        yield f"FORMAT_{name}=FORMAT_{layout}"
+        if name not in _FORMATS_TAKEN:
+            yield f"FORMAT_{name}=FORMAT_{layout}"
 
 
 def at(numbers: tuple[int, ...], combination: int, default: int) -> int:

@@ -66,9 +66,13 @@ enum aclFormat {
     ACL_FORMAT_NCL = 47,
 };
 
+enum aclLogLevel { ACL_DEBUG = 0, ACL_INFO = 1, ACL_WARNING = 2, ACL_ERROR = 3 };
+
 extern "C" {
 float aclFloat16ToFloat(aclFloat16 value);
 aclFloat16 aclFloatToFloat16(float value);
 size_t aclDataTypeSize(aclDataType type);
 const char *aclGetRecentErrMsg();
+void aclAppLog(aclLogLevel level, const char *function, const char *file, uint32_t line, const char *format, ...);
 }
+#define ACL_APP_LOG(level, format, ...) aclAppLog(level, __FUNCTION__, __FILE__, __LINE__, format, ##__VA_ARGS__)

@@ -105,6 +105,19 @@ extern "C" {
 aclError aclInit(const char *) { return ACL_SUCCESS; }
 aclError aclFinalize() { return ACL_SUCCESS; }
 const char *aclGetRecentErrMsg() { return evokernel::twin::acl::LastMessage().c_str(); }
+// Of the log errors are shown, which is what a toolkit's level lets through where nobody sets it.
+void aclAppLog(aclLogLevel level, const char *function, const char *file, uint32_t line, const char *format, ...)
+{
+    if (level < ACL_ERROR) {
+        return;
+    }
+    std::fprintf(stderr, "%s:%u %s: ", file, line, function);
+    va_list values;
+    va_start(values, format);
+    std::vfprintf(stderr, format, values);
+    va_end(values);
+    std::fputc('\n', stderr);
+}
 aclError aclrtGetLastError(aclrtLastErrLevel) { return evokernel::twin::acl::LastError(true); }
 aclError aclrtPeekAtLastError(aclrtLastErrLevel) { return evokernel::twin::acl::LastError(false); }
 

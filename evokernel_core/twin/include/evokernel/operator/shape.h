@@ -134,6 +134,7 @@ public:
     ge::DataType GetDataType() const { return desc_.GetDataType(); }
     ge::Format GetOriginFormat() const { return desc_.GetOriginFormat(); }
     ge::Format GetStorageFormat() const { return desc_.GetStorageFormat(); }
+    const StorageFormat &GetFormat() const { return desc_.GetFormat(); }
     const void *GetAddr() const { return data_; }
     template <typename T>
     const T *GetData() const

@@ -25,7 +25,8 @@ struct AscendCUtils {
     template <typename T> static void SetMaskNorm() { AscendC::SetMaskNorm(); }
     static void ResetMask() { AscendC::ResetMask(); }
     // Elements of a block of 32 bytes.
-    static int32_t GetC0Count(int32_t bytes) { return 32 / bytes; }
+    static constexpr int32_t GetC0Count(int32_t bytes) { return 32 / bytes; }
+    static constexpr int32_t GetBitSize(int32_t bytes) { return 8 * bytes; }
 };
 
 }  // namespace AscendC
@@ -62,6 +63,9 @@ inline int64_t get_max_min_cnt()
     evokernel::twin::LastMaxMin(&value, &index);
     return static_cast<int64_t>(uint64_t{index} << 32 | __builtin_bit_cast(uint32_t, value));
 }
+// A word with one bit cleared or set.
+inline constexpr uint64_t sbitset0(uint64_t word, int64_t bit) { return word & ~(uint64_t{1} << bit); }
+inline constexpr uint64_t sbitset1(uint64_t word, int64_t bit) { return word | uint64_t{1} << bit; }
 inline void set_mask_count() { AscendC::SetMaskCount(); }
 inline void set_mask_norm() { AscendC::SetMaskNorm(); }
 inline void set_vector_mask(uint64_t high, uint64_t low)

@@ -216,8 +216,8 @@ public:
         twin::PipeOpen(this, at);
     }
     ~TPipe() { Destroy(); }
-    TPipe(const TPipe &) = delete;
-    // Both reach the core's one pipe: what is assigned to does not open or close another.
+    // Both reach the core's one pipe: a copy, and what is assigned to, does not open or close another.
+    TPipe(const TPipe &) : open_(false) {}
     TPipe &operator=(const TPipe &) { return *this; }
 
     void Init(EVK_AT)

@@ -9,6 +9,11 @@ public:
     TPipe pipe_;
 };
 
+__aicore__ inline void Allocate(TPipe pipe, TBuf<TPosition::VECCALC> &buffer, uint32_t bytes)
+{
+    pipe.InitBuffer(buffer, bytes);
+}
+
 template <typename T, bool down, int amount>
 __global__ __aicore__ void shift_rows(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling)
 {
@@ -16,7 +21,7 @@ __global__ __aicore__ void shift_rows(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, G
     constexpr uint32_t lanes = 256 / sizeof(T);
     TPipe pipe;
     TBuf<TPosition::VECCALC> buffer;
-    pipe.InitBuffer(buffer, 4 * lanes * sizeof(T));
+    Allocate(pipe, buffer, 4 * lanes * sizeof(T));
     LocalTensor<T> value = buffer.Get<T>(), zero = value[lanes], moved = value[2 * lanes];
     LocalTensor<uint8_t> above = value[3 * lanes].template ReinterpretCast<uint8_t>();
     GlobalTensor<T> source, target;

@@ -1,3 +1,0 @@
-// ListTensorDesc and TensorDesc, under the name that kernels include.
-#pragma once
-#include "kernel_operator.h"
