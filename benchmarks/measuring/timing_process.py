@@ -57,6 +57,7 @@ class Timer:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """What came of a problem. Raises DriverError, torch's errors, and what the file raises."""
+        self._modules.trim()
         with self._torch.no_grad():
             return Timed(self._torch, self._device, self._modules, self._turns, request).told(self._lock)
 
