@@ -93,7 +93,7 @@ def test_a_stack_alone_is_kernels_of_ours(builder: Any) -> None:
 
 
 def test_a_state_that_no_program_holds_is_refused(builder: Any) -> None:
-    with pytest.raises(PlanError, match="more than 8192 units"):
+    with pytest.raises(PlanError, match="No tile of the kernel fits"):
         _author().plan(task_of(builder, "rnn_tanh", hidden=8193))
 
 
