@@ -86,7 +86,9 @@ def _refusal(
 
 
 def _cost_us(problem: Recurrence, schedule: RecurrentSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
-    steps, batch, hidden = (getattr(problem, key).evaluate(sizes) for key in ("steps", "batch", "hidden"))
+    steps, batch, hidden = (
+        extent.evaluate(sizes) for extent in (problem.steps, problem.batch, problem.hidden)
+    )
     weights = problem.gates * schedule.units * next_power_of_2(hidden) * ITEM_SIZE[problem.dtype]
     shared = min(batch, gpu.multiprocessors) * weights / gpu.l2_bytes_us
     tile = max(_TILE_US, weights / gpu.worker_bytes_us, shared)
