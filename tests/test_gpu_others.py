@@ -218,7 +218,7 @@ import torch
 class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.hidden = torch.randn(4, 3)
+        self.hidden, self.kind = torch.randn(4, 3), torch.float32
         self.register_buffer("calls", torch.zeros(1))
     def forward(self, x):
         self.calls += 1

@@ -291,7 +291,7 @@ def _attributes(model: Any) -> list[tuple[str, Any, str, Any]]:
         (path, module, name, value)
         for path, module in model.named_modules()
         for name, value in vars(module).items()
-        if hasattr(value, "is_floating_point")
+        if hasattr(value, "data_ptr")
     ]
 
 
