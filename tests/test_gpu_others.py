@@ -16,8 +16,10 @@ from benchmarks.measuring import flags
 from benchmarks.measuring.classes import AS_LEFT, EAGER, OURS, STRICT, TUNED
 from benchmarks.measuring.files import Opened
 from benchmarks.measuring.others import Other, file_of
+from benchmarks.measuring.problems import _outputs
 from benchmarks.measuring.timing_process import Timed
 from evokernel_core.targets.triton.backends.gpu_process import JudgeLost, JudgeProcess
+from tests.targets.ascendc.conftest import GraphBuilder
 
 PROBLEM = """
 import torch
@@ -209,3 +211,45 @@ def test_arguments_are_named_as_the_model_names_them(tmp_path: Path) -> None:
     assert opened.arguments() == {"width": 5, "scale": 2.0}
     other = Other(torch, written(tmp_path, "other.py", ALIKE), opened)
     assert other.call is not opened.model and torch.equal(other.results(), opened.model(*opened.inputs))
+
+
+BOUND = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.kind = torch.randn(4, 3), torch.float32
+        self.register_buffer("calls", torch.zeros(1))
+    def forward(self, x):
+        self.calls += 1
+        self.hidden = torch.tanh(x + self.hidden)
+        return 2 * self.hidden
+def get_inputs():
+    return [torch.rand(4, 3)]
+def get_init_inputs():
+    return []
+"""
+
+
+def test_state_that_a_call_binds_anew_is_a_result_and_comes_back(tmp_path: Path) -> None:
+    one, errors = timed(tmp_path, {}, file=written(tmp_path, "bound.py", BOUND))
+    assert errors[STRICT][EAGER] < 1e-6
+    for _ in range(2):
+        doubled, calls, hidden = one._results(one._opened.model)
+        assert torch.equal(doubled, 2 * hidden) and calls == 1
+    assert torch.equal(one._opened.model.hidden, one._before[".hidden"])
+
+
+def test_outputs_that_lie_permuted_are_judged_as_the_caller_sees_them(tmp_path: Path) -> None:
+    graph = GraphBuilder()
+    x = graph.input("x", (2, 3, 4))
+    task = graph.task(graph.call("permute.default", x, (2, 0, 1), shape=(4, 2, 3)), x)
+    outputs = _outputs(task)
+    assert [one["order"] for one in outputs] == [[1, 2, 0], [0, 1, 2]]
+    values = torch.arange(24.0).view(2, 3, 4)
+    kept = {"output_0": values.permute(2, 0, 1).contiguous(), "output_1": values}
+    one, _ = timed(tmp_path, {}, outputs=outputs)
+    one._systems[OURS] = SimpleNamespace(
+        stage=lambda: None, go=lambda: None, tensor=lambda name: kept[name].flatten().view(torch.uint8)
+    )
+    assert all(torch.equal(result, values) for result in one._our_results())

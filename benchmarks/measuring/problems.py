@@ -18,7 +18,7 @@ from benchmarks.measuring.room import Room
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.family import Family
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.graph import Graph, InputKind, ValueRef, literal
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.task import KernelTask
@@ -239,9 +239,22 @@ def _outputs(task: KernelTask) -> list[dict[str, Any]]:
             "bytes": spec.nbytes(task.sizes),
             "dtype": spec.dtype,
             "shape": spec.sizes(task.sizes),
+            "order": _order(task.graph, ref),
         }
-        for name, spec in zip(names, task.graph.output_specs(), strict=True)
+        for name, ref, spec in zip(names, task.graph.outputs, task.graph.output_specs(), strict=True)
     ]
+
+
+def _order(graph: Graph, ref: ValueRef) -> list[int]:
+    """Where the dimensions that the caller sees lie in an output. One that PyTorch leaves permuted in memory
+    is captured as it lies there, by a permutation that no call of the file makes."""
+    made = {node.name: node for node in graph.nodes}.get(ref.name)
+    places = range(graph.spec(ref).rank)
+    if made is None or made.op != "aten.permute.default" or made.call is not None:
+        return list(places)
+    order = made.args[1]
+    assert isinstance(order, tuple)
+    return sorted(places, key=lambda place: literal(order[place]))
 
 
 _PREPARER: list[Preparer] = []

@@ -57,6 +57,7 @@ class Timer:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """What came of a problem. Raises DriverError, torch's errors, and what the file raises."""
+        self._modules.trim()
         with self._torch.no_grad():
             return Timed(self._torch, self._device, self._modules, self._turns, request).told(self._lock)
 
@@ -71,7 +72,7 @@ class Timed:
         self._opened = Opened(torch, request["file"], device.name)
         given = [one for one in request["inputs"] if one["kind"] != "scalar"]
         self._drawn = any(is_drawn(one["expression"]) for one in given)
-        self._before = _buffers(self._opened.model)
+        self._before = _state(self._opened.model)
         self._exact = False
         self._outputs = 0
         self._others: dict[str, Other] = {}
@@ -210,11 +211,10 @@ class Timed:
         return "float32 strict", self._results(opened.model)
 
     def _results(self, function: Any) -> list[Any]:
-        """The model's outputs and the buffers that a call changed, which it has back afterwards."""
+        """The model's outputs and the state that a call changed, which it has back afterwards."""
         results = self._called(function, self._opened.inputs)
         with self._torch.no_grad():
-            for name, buffer in self._opened.model.named_buffers():
-                buffer.copy_(self._before[name])
+            _restore(self._opened.model, self._before)
         return results
 
     def _called(self, function: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -222,23 +222,21 @@ class Timed:
         outputs = _flat(function(*inputs))
         self._outputs = len(outputs)
         model = function if hasattr(function, "named_buffers") else self._opened.model
-        model = getattr(model, "_orig_mod", model)
-        after = _buffers(model)
-        changed = [
-            now
-            for name, now in after.items()
-            if now.is_floating_point() and not bool((now == self._before[name].to(now.dtype)).all())
-        ]
-        return outputs + changed
+        after = _state(getattr(model, "_orig_mod", model))
+        both = [(after[name], before) for name, before in self._before.items()]
+        return outputs + [now for now, before in both if now.is_floating_point() and _differs(now, before)]
 
     def _our_results(self) -> list[Any]:
-        """Ours, as tensors in their shapes."""
+        """Ours, as tensors in the shapes that the caller sees."""
         system = self._systems[OURS]
         system.stage()
         system.go()
         self._device.wait()
         return [
-            system.tensor(one["name"]).view(getattr(self._torch, one["dtype"])).view(one["shape"])
+            system.tensor(one["name"])
+            .view(getattr(self._torch, one["dtype"]))
+            .view(one["shape"])
+            .permute(one["order"])
             for one in self._request["outputs"]
         ]
 
@@ -282,8 +280,30 @@ def _flat(value: Any) -> list[Any]:
     return [value] if hasattr(value, "dtype") else []
 
 
-def _buffers(model: Any) -> dict[str, Any]:
-    return {name: buffer.clone() for name, buffer in model.named_buffers()}
+def _state(model: Any) -> dict[str, Any]:
+    """Buffers, and tensors that modules have as plain attributes, which a call may bind anew."""
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    return buffers | {f"{path}.{name}": value.clone() for path, _, name, value in _attributes(model)}
+
+
+def _attributes(model: Any) -> list[tuple[str, Any, str, Any]]:
+    return [
+        (path, module, name, value)
+        for path, module in model.named_modules()
+        for name, value in vars(module).items()
+        if hasattr(value, "data_ptr")
+    ]
+
+
+def _restore(model: Any, before: Mapping[str, Any]) -> None:
+    for name, buffer in model.named_buffers():
+        buffer.copy_(before[name])
+    for path, module, name, _ in _attributes(model):
+        setattr(module, name, before[f"{path}.{name}"].clone())
+
+
+def _differs(now: Any, before: Any) -> bool:
+    return now.shape != before.shape or not bool((now == before.to(now.dtype)).all())
 
 
 def _doubled(value: Any) -> Any:

@@ -12,6 +12,7 @@ from evokernel_core.compiler.fusion.cuts import recuts
 from evokernel_core.compiler.fusion.program import draft, joined
 from evokernel_core.compiler.fusion.records import PROGRAM, Program
 from evokernel_core.compiler.planned_task import PlannedTask
+from evokernel_core.compiler.rewrites.recurrent import rewrites_with
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.compiler.target import Passes
 from evokernel_core.domain.graph import Node
@@ -36,7 +37,12 @@ def _kept(node: Node, writer: GraphWriter) -> None:
     """Convolutions stay as PyTorch has them: libraries and kernels of GPUs take no other form."""
 
 
-_PASSES = Passes(rewrites={"aten.convolution.default": _kept})
+def _one_layer(*_: object) -> int:
+    """Programs of a launch do not wait for each other, as layers above each other would."""
+    return 1
+
+
+_PASSES = Passes(rewrites={"aten.convolution.default": _kept, **rewrites_with(_one_layer)})
 
 
 @frozen

@@ -1,12 +1,14 @@
 """A stand-in for libcuda in tests: its kernels are Python functions on this machine's memory.
 
-A "cubin" is a file with the name of a function; a launch calls it with the grid and the raw arguments.
+A "cubin" is a file with the name of a function; a launch calls it with the grid and the raw arguments, while
+its module is loaded.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ import numpy as np
 from evokernel_core.targets.triton.backends.child.driver import LaunchConfig
 
 Kernel = Callable[[tuple[int, int, int], Any], None]
+INVALID_HANDLE = 400
+"""What launches of functions return whose module is gone."""
 
 
 class FakeDriver:
@@ -23,6 +27,9 @@ class FakeDriver:
         self._kernels = list(kernels.items())
         self.failing = failing
         self.launched: list[tuple[int, int, int]] = []
+        self.modules: dict[int, int] = {}
+        """The kernel of each module that is loaded."""
+        self._handles = count(1)
 
     def add(self, name: str, kernel: Kernel) -> None:
         """One more kernel."""
@@ -30,10 +37,12 @@ class FakeDriver:
 
     def cuModuleLoadData(self, module: Any, cubin: bytes) -> int:
         names = [name for name, _ in self._kernels]
-        module._obj.value = 1 + names.index(cubin.decode())
+        module._obj.value = next(self._handles)
+        self.modules[module._obj.value] = names.index(cubin.decode())
         return 0
 
     def cuModuleUnload(self, module: Any) -> int:
+        del self.modules[module.value]
         return 0
 
     def cuModuleGetFunction(self, function: Any, module: Any, name: bytes) -> int:
@@ -54,10 +63,12 @@ class FakeDriver:
     def cuLaunchKernelEx(self, config: Any, function: Any, parameters: Any, extra: Any) -> int:
         if self.failing:
             return self.failing
+        if function.value not in self.modules:
+            return INVALID_HANDLE
         about: LaunchConfig = config._obj
         grid = (about.grid_x, about.grid_y, about.grid_z)
         self.launched.append(grid)
-        self._kernels[function.value - 1][1](grid, Arguments(parameters))
+        self._kernels[self.modules[function.value]][1](grid, Arguments(parameters))
         return 0
 
 

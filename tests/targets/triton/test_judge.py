@@ -163,6 +163,15 @@ def test_what_is_seen_of_a_kernel(judge: Judge, tmp_path: Path, kernel: str) -> 
         assert np.array_equal(y, 2 * x)
 
 
+def test_a_call_of_more_kernels_than_stay_loaded(judge: Judge, driver: FakeDriver, tmp_path: Path) -> None:
+    launches = [call(tmp_path, "double", cubin=f"k{number}")["launches"][0] for number in range(130)]
+    many = request(tmp_path, "double", call={"launches": launches, "zeroed": ()})
+    for _ in range(2):
+        assert judge.answer(many) == {"hazards": []}
+    assert judge.answer(request(tmp_path, "double")) == {"hazards": []}
+    assert len(driver.modules) <= 65  # what stays, and the one that was loaded
+
+
 def product_call(folder: Path, **changed: Any) -> dict[str, Any]:
     """The 25 x 40 matrix x times itself turned around, by a library; its diagonal's double, by a launch."""
     view = {"tensor": "x", "dtype": "float32"}

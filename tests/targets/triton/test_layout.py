@@ -40,6 +40,17 @@ def test_permutations_at_many_sizes(dtype: str, builder: Any, interpreted: Any, 
             np.testing.assert_array_equal(result, values.transpose(order))
 
 
+def test_the_last_step_of_any_number(builder: Any, interpreted: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", 6))
+    result = graph.call("select.int", x, 1, -1, shape=("a", 6))
+    task = graph.task(result, symbols={"a": 3, "b": 50})
+    for sizes in ({"a": 3, "b": 50}, {"a": 2, "b": 1}):
+        values = layouts._values((sizes["a"], sizes["b"], 6), "float32")
+        (found,) = interpreted(FAMILY, task, {"x": values}, sizes)
+        np.testing.assert_array_equal(found, values[:, -1])
+
+
 @pytest.mark.parametrize("dim", range(3))
 def test_tensors_joined_along_any_dimension(dim: int, builder: Any, interpreted: Any) -> None:
     dtype = DTYPES[dim]

@@ -64,6 +64,16 @@ def rounded_to_even(x):
     # adding 1.5 * 2**23 leaves no bits behind the point, and rounds ties to even
     return tl.where(tl.abs(x) < 4194304.0, (x + 12582912.0) - 12582912.0, x)
 """,
+    "tanh": """
+@triton.jit
+def tanh(x):
+    # what is near zero keeps its digits by the series, and the power never overflows
+    power = tl.exp(-2.0 * tl.abs(x))
+    far = (1.0 - power) / (1.0 + power)
+    square = x * x
+    near = x * (1.0 + square * (-1.0 / 3.0 + square * (2.0 / 15.0 - square * (17.0 / 315.0))))
+    return tl.where(square < 0.0225, near, tl.where(x < 0, -far, far))
+""",
     "truncated": """
 @triton.jit
 def truncated(x):

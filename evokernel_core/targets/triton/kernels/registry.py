@@ -13,6 +13,7 @@ from evokernel_core.targets.triton.kernels.layout import layout_family
 from evokernel_core.targets.triton.kernels.library.library_family import LibraryFamily
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
 from evokernel_core.targets.triton.kernels.pooling import pooling_family
+from evokernel_core.targets.triton.kernels.recurrent import recurrent_family
 from evokernel_core.targets.triton.kernels.scan import scan_family
 from evokernel_core.targets.triton.kernels.scatter import scatter_family
 from evokernel_core.targets.triton.kernels.tril import tril_family
@@ -31,5 +32,6 @@ FAMILIES: tuple[Family, ...] = (
     scan_family.FAMILY,
     scatter_family.FAMILY,
     embedding_bag_family.FAMILY,
+    recurrent_family.FAMILY,
 )
 """A library's operation before ours: it declines where ours is estimated to be as fast."""

@@ -51,6 +51,7 @@ class Judge:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """What came of a request. Raises DriverError, torch's errors, OSError."""
+        self._modules.trim()
         if request["op"] == "execute":
             return self._execute(request)
         return self._measure(request)

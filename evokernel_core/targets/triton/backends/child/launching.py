@@ -11,6 +11,7 @@ from .driver import Driver, Prepared, value_of
 from .library import LibraryStage
 
 _MOST_MODULES = 64
+"""That stay loaded from one request to the next."""
 
 
 class Modules:
@@ -24,10 +25,14 @@ class Modules:
         """The function of a launch. Raises DriverError, OSError."""
         path = launch["cubin"]
         if path not in self._loaded:
-            while len(self._loaded) >= _MOST_MODULES:
-                self.driver.unload(self._loaded.pop(next(iter(self._loaded))))
             self._loaded[path] = self.driver.load(Path(path).read_bytes())
         return self.driver.function(self._loaded[path], launch["function"], launch["shared_bytes"])
+
+    def trim(self) -> None:
+        """Unloads the oldest of many. Only between requests: a function is gone with its module, and one call
+        may have more of them than stay. Raises DriverError."""
+        while len(self._loaded) > _MOST_MODULES:
+            self.driver.unload(self._loaded.pop(next(iter(self._loaded))))
 
 
 class Launches:

@@ -151,8 +151,8 @@ class _LayoutPrinter:
         if box.outer:
             add("rest = (rest // tiles).to(tl.int64)")
         to, source = (
-            [self._number(f"to{label}", box.box.to_start)],
-            [self._number(f"from{label}", box.box.from_start)],
+            [self._number(f"to_start{label}", box.box.to_start)],
+            [self._number(f"from_start{label}", box.box.from_start)],
         )
         for number, axis in reversed(list(enumerate(box.outer))):
             size = function.number(f"size{label}_{number}", axis.size)
