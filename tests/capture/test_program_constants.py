@@ -6,6 +6,7 @@ import math
 import string
 import types
 from contextlib import ExitStack
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -98,3 +99,13 @@ def test_a_constant_that_is_another_one_is_seen(
     else:
         torch.testing.assert_close(result, changed, equal_nan=True)
     assert runs(edited) == before + 1
+
+
+def test_an_array_without_dimensions_in_a_global_is_no_error(agent: AgentClient, tmp_path: Path) -> None:
+    text = (
+        IMPORTS
+        + "SCALES = [np.array(24.0), np.zeros(4000)]\n\n\n# evokernel: x=f32[8,16]\n"
+        + ("def scaled(x):\n    return torch.relu(x) * 2 + 1\n")
+    )
+    regions = agent.capture(tmp_path / "model.py", text, covered_ops(ASCENDC), whole=True)
+    assert [region for region in regions if region.task is not None]

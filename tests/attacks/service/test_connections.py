@@ -171,7 +171,7 @@ def test_lock_everybody_out_while_a_job_is_waited_for(town: Any) -> None:
     def ask() -> None:
         with town.client() as http:
             job = http.post("/v1/jobs", json=town.body(script="sleep 2")).json()["id"]
-            verdicts.append(http.get(f"/v1/jobs/{job}", params={"wait": 10}).json()["verdict"])
+            verdicts.append(http.get(f"/v1/jobs/{job}", params={"wait": 30}).json()["verdict"])
 
     asking = threading.Thread(target=ask)
     asking.start()

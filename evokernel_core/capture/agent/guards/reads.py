@@ -18,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -642,7 +643,8 @@ def _contents(value: Any, depth: int = 0) -> Any:
         entries = value.items() if isinstance(value, dict) else enumerate(value)
         return [(key, _contents(element, depth + 1)) for key, element in entries]
     if isinstance(value, (set, frozenset, bytearray)) or _is_shown(value):
-        return repr(value) if not hasattr(value, "__len__") or len(value) <= MOST_ENTRIES else len(value)
+        size = length_hint(value)  # 0 for what has none, as an array without dimensions
+        return repr(value) if size <= MOST_ENTRIES else size
     return value if is_plain(value) else id(value)
 
 
