@@ -1,4 +1,4 @@
-"""What the whole process tree of an open model file takes with the real worker and torch agent."""
+"""What the process tree of an open model file takes with the real worker and torch agent."""
 
 from __future__ import annotations
 

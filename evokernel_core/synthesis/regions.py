@@ -42,11 +42,7 @@ class RegionFinder:
         return tuple(map(self.planned, self.captured(path, text, symbol, group)))
 
     def captured(
-        self,
-        path: Path,
-        text: str | None = None,
-        symbol: str | None = None,
-        group: int = 0,
+        self, path: Path, text: str | None, symbol: str | None, group: int = 0
     ) -> tuple[Region, ...]:
         """As ``single``, before any is planned."""
         return self.agent.capture(path, text, self.author.single_ops(), symbol, group=group)

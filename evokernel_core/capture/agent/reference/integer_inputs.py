@@ -78,7 +78,7 @@ def takes_wide(graph: Mapping[str, Any]) -> bool:
 
 
 def draw_whole(shape: tuple[int, ...], dtype: str, generator: torch.Generator, *, wide: bool) -> torch.Tensor:
-    """Integers of every size where they are ``wide``, whole lines at one end of the type among them, else
+    """Integers of every size where they are ``wide``, rows or columns at one end of the type among them, else
     small ones of both signs."""
     if not wide:
         values = torch.randint(-8, 9, shape, generator=generator, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""Indices, divisors, truth values and whole lines as data has them: in order, in runs, and all alike.
+"""Indices, divisors, truth values and constant lines as data has them: in order, in runs, and all alike.
 
 A kernel that takes neighbours together, or looks at a part of a mask, is right on values that are evenly
 spread: those hold no run of neighbours, and no row of them is all true.
@@ -97,7 +97,7 @@ def _divisors(values: torch.Tensor, bits: int, generator: torch.Generator) -> to
 
 def with_lines(values: torch.Tensor, number: float, generator: torch.Generator) -> torch.Tensor:
     """The values, of which some lines along each dimension are nothing but one number, as a mask or padding
-    leaves whole rows: a reduction that begins with another number shows there alone."""
+    leaves rows: a reduction that begins with another number shows there alone."""
     result = values.clone()
     for along in range(values.dim()):
         widths = [min(_THICK, -(-size // 8)) for size in values.shape]
