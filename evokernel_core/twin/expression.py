@@ -96,7 +96,7 @@ class Expression:
         """What it computes. Raises UsageError for shapes that do not go together."""
         try:
             with np.errstate(all="ignore"):
-                return _value(self._body, operands)
+                return np.asarray(_value(self._body, operands))
         except (ValueError, IndexError, OverflowError, MemoryError) as error:
             raise UsageError(
                 "The reference {text} cannot be computed: {why}.", text=self.text, why=str(error)

@@ -78,6 +78,11 @@ def test_anything_else_is_refused_in_a_sentence(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize("text", ["-0", "-2.0", "+True", "-(1 + 2)", "-sum(w)", "eps"])
+def test_a_number_is_an_array_too(text: str) -> None:
+    assert isinstance(parse(text).value({"w": W, "eps": EPS}), np.ndarray)
+
+
 @given(st.text("xw()+-*/@<=.,0123456789[]{}_'\": emansu", max_size=40))
 def test_any_text_is_computed_or_refused(text: str) -> None:
     try:

@@ -56,7 +56,9 @@ WALL_S = 60.0
 PROGRAMS_PER_S = 1_000
 BYTES_PER_S = 1e6
 PRODUCTS_PER_S = 2e7
-"""What any sensible kernel gets through here in a second: programs, bytes of values, multiply-adds."""
+STEPPED_PER_S = 5_000
+"""What any sensible kernel gets through here in a second: programs, bytes of values, multiply-adds, elements of
+the longest dimension where one program steps through it in blocks of 16."""
 SAMPLE = 24
 """Programs of a launch that are counted for an estimate."""
 
@@ -177,6 +179,7 @@ class InterpreterBackend:
     def _limit_s(self, call: Call, case: Case) -> float:
         work_s = call.programs() / PROGRAMS_PER_S + case.products / PRODUCTS_PER_S
         work_s += (case.between_bytes + case.total_bytes) / BYTES_PER_S
+        work_s += max(call.sizes.values(), default=0) / STEPPED_PER_S
         return self._wall_s + case.repeat * work_s
 
     def _ran(
