@@ -29,6 +29,8 @@ ITEM_SIZE: Mapping[str, int] = {
 }
 """Bytes of one element, by dtype name (torch's names without the module)."""
 
+_Meaning = Callable[[Mapping[str, int]], int]
+"""The value of a size expression under a binding of its symbols, of which a lack is a KeyError."""
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -53,14 +55,17 @@ def evaluate_dim(dim: Dim, sizes: Mapping[str, int]) -> int:
     text that is longer or nests deeper than any that is captured; ZeroDivisionError as Python."""
     if isinstance(dim, int):
         return dim
-    return _evaluate(_parsed(dim), sizes)
+    try:
+        return _meaning(dim)(sizes)
+    except KeyError as error:
+        raise ValueError(f"{dim[:40]!r} is not a size expression over {sorted(sizes)}.") from error
 
 
 @lru_cache(maxsize=1 << 14)
-def _parsed(dim: str) -> ast.expr:
+def _meaning(dim: str) -> _Meaning:
     _check_text(dim)
     try:
-        return ast.parse(dim, mode="eval").body
+        return _meaning_of(ast.parse(dim, mode="eval").body)
     except SyntaxError as error:
         raise ValueError(f"{dim[:40]!r} is not a size expression.") from error
 
@@ -78,17 +83,19 @@ def _check_text(dim: str) -> None:
             raise ValueError(f"{dim[:40]!r} nests too deep for a size expression.")
 
 
-def _evaluate(node: ast.expr, sizes: Mapping[str, int]) -> int:
+def _meaning_of(node: ast.expr) -> _Meaning:
     match node:
         case ast.Constant(value=int(value)):
-            return value
-        case ast.Name(id=name) if name in sizes:
-            return sizes[name]
+            return lambda _: value
+        case ast.Name(id=name):
+            return operator.itemgetter(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, sizes)
+            negated = _meaning_of(operand)
+            return lambda sizes: -negated(sizes)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_evaluate(left, sizes), _evaluate(right, sizes))
-    raise ValueError(f"{ast.unparse(node)!r} is not a size expression over {sorted(sizes)}.")
+            function, first, second = _OPERATORS[type(op)], _meaning_of(left), _meaning_of(right)
+            return lambda sizes: function(first(sizes), second(sizes))
+    raise ValueError(f"{ast.unparse(node)!r} is not a size expression.")
 
 
 def _as_dims(shape: Any) -> tuple[Dim, ...]:

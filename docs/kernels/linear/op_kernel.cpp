@@ -289,9 +289,10 @@ private:
         }
     }
 
-    __aicore__ inline void FillWith(LocalTensor<float> target, uint16_t fractals, float value)
+    __aicore__ inline void FillWith(LocalTensor<float> target, uint32_t fractals, float value)
     {
-        InitConstValue(target, InitConstValueParams<float>{1, fractals, 0, static_cast<float>(value)});
+        InitConstValue(target, InitConstValueParams<float>{1, static_cast<uint16_t>(fractals), 0,
+                                                                   static_cast<float>(value)});
     }
 
     // Rows and columns of a panel that is as high and wide as `of`, turned as L0B always is: rows of memory run along k.

@@ -86,6 +86,16 @@ uint8_t *TakeLocal(size_t bytes)
 // The host's array: the unified buffer's has room for tensors that a faulty kernel puts behind its end.
 size_t HostBytes(Space space) { return space == Space::UB ? kUbCapacity : SpaceBytes(space); }
 
+// Makes all undefined. What the launch before did not touch still is.
+void Undefine(LocalMemory &local, uint64_t bytes, uint8_t fill)
+{
+    const uint64_t touched = local.filled == fill ? std::min(local.touched, bytes) : bytes;
+    std::memset(local.data, fill, touched);
+    std::memset(local.undefined, kUndefined, touched);
+    local.filled = fill;
+    local.touched = 0;
+}
+
 bool Has(CoreKind kind, Space space) { return (kind == CoreKind::Vector) == (space == Space::UB); }
 
 }  // namespace
@@ -113,15 +123,15 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
             local.capacity = static_cast<uint32_t>(std::min<uint64_t>(SpaceBytes(space), HostBytes(space)));
             local.host_bytes = HostBytes(space) / kGranule * kGranule;
             local.blank = sampled::active ? TakeLocal(HostBytes(space) / kGranule) : nullptr;
+            local.filled = -1;
         }
         if (sampled::active) {
             std::memset(local.blank, 1, local.host_bytes / kGranule);
+            local.filled = -1;
         } else if (!timing) {
-            std::memset(local.data, 0xFF, HostBytes(space));
-            std::memset(local.undefined, kUndefined, HostBytes(space));
+            Undefine(local, HostBytes(space), 0xFF);
         } else if (Gm().HasKnown()) {
-            std::memset(local.data, 0, HostBytes(space));
-            std::memset(local.undefined, kUndefined, HostBytes(space));
+            Undefine(local, HostBytes(space), 0);
         }
     }
     ub = In(Space::UB).data;
@@ -318,10 +328,11 @@ uint8_t *CheckRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
                     write ? Word("writes") : Word("reads"), static_cast<unsigned long long>(bytes), operand,
                     static_cast<long long>(tensor.limit) - static_cast<long long>(tensor.address));
     }
-    const LocalMemory &local = core.In(space);
+    LocalMemory &local = core.In(space);
     if (uint64_t{tensor.address} + bytes > local.capacity) {
         return nullptr;
     }
+    local.touched = std::max(local.touched, uint64_t{tensor.address} + bytes);
     if (sampled::active) {
         sampled::Open(space, tensor.address, bytes);
     }

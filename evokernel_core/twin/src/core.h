@@ -43,6 +43,8 @@ struct LocalMemory {
     uint32_t capacity;
     uint8_t *blank;
     uint64_t host_bytes;
+    uint64_t touched;  // no instruction of the launch looked at bytes from here on
+    int filled;        // with which byte what is undefined was filled; -1: not at all
 };
 constexpr uint64_t kGranule = 256;
 

@@ -194,6 +194,16 @@ const Allocation *GlobalMemory::WithData(const uint8_t *address, uint64_t bytes)
     return has ? block : nullptr;
 }
 
+uint64_t GlobalMemory::Constant(const uint8_t *address, bool timing)
+{
+    const Allocation *block = Find(address);
+    if (block == nullptr || block->kind != Kind::Input || block->mapping == nullptr || block->written != nullptr ||
+        (timing && !block->known)) {
+        return 0;
+    }
+    return block->bytes - static_cast<uint64_t>(address - block->base);
+}
+
 void GlobalMemory::LoseData(Allocation &block, uint64_t offset, uint64_t bytes)
 {
     if (block.written != nullptr && offset < block.bytes) {

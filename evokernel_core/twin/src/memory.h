@@ -66,6 +66,10 @@ public:
     std::vector<std::unique_ptr<Allocation>> &All() { return all_; }
     uint64_t TotalBytes() const;
     bool HasKnown() const { return has_known_; }
+
+    // How many bytes from there on nothing can change while the kernel runs, which only reads them: of an input
+    // that a core has the values of. 0: none.
+    uint64_t Constant(const uint8_t *address, bool timing);
     void ForgetLines();
     // The record of a page's last access; null where there is no memory for it.
     static Visit *VisitOf(Allocation &block, uint64_t offset);

@@ -31,7 +31,6 @@ from evokernel_core.verifier.gates.cases import (
     SHORT,
     SHORT_OTHERS,
     CasePlan,
-    bytes_between,
     is_heavy,
     long_sizes,
     total_bytes,
@@ -40,6 +39,7 @@ from evokernel_core.verifier.gates.cases import (
 from evokernel_core.verifier.gates.equations import solutions, whole
 from evokernel_core.verifier.gates.indices import index_inputs
 from evokernel_core.verifier.gates.mixture import MANY, SIZE_CLASSES, Hints, limits_of, narrowest
+from evokernel_core.verifier.gates.room import Room
 from evokernel_core.verifier.gates.texts import lexed_texts
 
 SMALL_CASES, MANY_SYMBOLS, OF_DECKS = 18, 3, 14
@@ -49,12 +49,6 @@ UNUSUAL_CASES = 5
 """Cases of sizes at which the host code decides as it rarely does."""
 LIMIT = 28 * 1024
 """Bytes of one of them on top of what the least sizes take."""
-BETWEEN = 4
-ROWS = 1 / 48
-PRODUCTS = 16
-"""Bytes of values between, rows (all sizes but the last), and multiply-adds of whole fractals, that a case
-may have for each byte of its limit."""
-FRACTAL = 16
 COMMON, MOST_COMMON = 3, 2
 """In how many cases a word of tiling data is common, and how many of them are taken."""
 LEADING = 2
@@ -238,21 +232,22 @@ def small_cases(
     are named, of values whose squares are out of range, of inputs near each other, and of sizes.
     ``tiling``: words of the tiling data; ``cores``: how many the device has; ``unusual``: sizes at which the
     host code decides as it rarely does, of which the first that are light are taken."""
+    room = Room(task)
     numbers = draw.numbers(f"landmarks of {task.task_id}")
     hows = enumerate(_values(task, known, numbers))
-    plans = [(_few(task, numbers, long=place % 2 or "columns" in how), how) for place, how in hows]
+    plans = [(_few(room, numbers, long=place % 2 or "columns" in how), how) for place, how in hows]
     hints = _hints(task, known, tiling, cores)
-    light = (sizes for sizes in unusual if _fits(task, sizes, LARGER * LIMIT))
+    light = (sizes for sizes in unusual if room.fits(sizes, LARGER * LIMIT))
     others = [
-        *_equal(task, numbers),
-        *_odd(task, numbers),
-        *_even(task, numbers),
+        *_equal(room, numbers),
+        *_odd(room, numbers),
+        *_even(room, numbers),
         *_long(task, numbers),
         *islice(light, UNUSUAL_CASES),
     ]
     count = SMALL_CASES - len(others) if len(task.symbols) < MANY_SYMBOLS else OF_DECKS
-    plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(task, hints, numbers, count)]
-    others += _in_ranges(task, known.ranges, numbers)
+    plans += [(sizes, numbers.choice(_ORDINARY)) for sizes in _special_sizes(room, hints, numbers, count)]
+    others += _in_ranges(room, known.ranges, numbers)
     plans += [(dict(sizes), "normal") for sizes in others]
     return tuple(
         CasePlan(tuple(sizes.items()), numbers.getrandbits(SEED_BITS), how, 1, _is_beyond(task, sizes))
@@ -337,16 +332,16 @@ def _long(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
         yield from islice((sizes for sizes in light if sizes is not None), 1)
 
 
-def _few(task: KernelTask, numbers: Random, *, long: int) -> dict[str, int] | None:
+def _few(room: Room, numbers: Random, *, long: int) -> dict[str, int] | None:
     """Sizes of many short rows, or of few ``long`` ones; the file's where these are fixed and light."""
-    if not task.symbols:
-        return {} if total_bytes(task, {}) <= 8 * LIMIT and not is_heavy(task, {}) else None
-    sizes = {symbol.name: max(symbol.minimum, numbers.randint(5, 9)) for symbol in task.symbols}
-    if long and len(task.symbols) > 1:
-        sizes[task.symbols[0].name] = max(task.symbols[0].minimum, numbers.randint(13, 24))
-    for symbol in reversed(task.symbols) if long else task.symbols:
+    if not room.task.symbols:
+        return {} if total_bytes(room.task, {}) <= 8 * LIMIT and not is_heavy(room.task, {}) else None
+    sizes = {symbol.name: max(symbol.minimum, numbers.randint(5, 9)) for symbol in room.task.symbols}
+    if long and len(room.task.symbols) > 1:
+        sizes[room.task.symbols[0].name] = max(room.task.symbols[0].minimum, numbers.randint(13, 24))
+    for symbol in reversed(room.task.symbols) if long else room.task.symbols:
         grown = {**sizes, symbol.name: max(symbol.minimum, numbers.randint(90, 130) << long)}
-        if _fits(task, grown, LIMIT):
+        if room.fits(grown, LIMIT):
             sizes = grown
     return sizes
 
@@ -389,58 +384,58 @@ def _merged(leading: Sequence[int], others: Sequence[int], count: int) -> Iterat
     yield from behind
 
 
-def _special_sizes(task: KernelTask, hints: Hints, numbers: Random, count: int) -> Iterator[dict[str, int]]:
+def _special_sizes(room: Room, hints: Hints, numbers: Random, count: int) -> Iterator[dict[str, int]]:
     """Bindings in which one symbol after the other has the next of its special sizes, and the others one of
     theirs where that fits, or are short."""
-    decks = special_decks(task, hints, numbers)
+    decks = special_decks(room.task, hints, numbers)
     larger = MOST_LARGER
-    for number in range(count if task.symbols else 0):
-        given = task.symbols[number % len(task.symbols)]
-        sizes = {symbol.name: max(symbol.minimum, 1) for symbol in task.symbols}
+    for number in range(count if room.task.symbols else 0):
+        given = room.task.symbols[number % len(room.task.symbols)]
+        sizes = {symbol.name: max(symbol.minimum, 1) for symbol in room.task.symbols}
         limit = LARGER * LIMIT if larger else LIMIT
-        sizes[given.name] = _taken(task, decks[given.name], sizes, given, limit, numbers)
-        is_larger = not _fits(task, sizes, LIMIT)
+        sizes[given.name] = _taken(room, decks[given.name], sizes, given, limit, numbers)
+        is_larger = not room.fits(sizes, LIMIT)
         larger -= is_larger
-        others = [symbol for symbol in task.symbols if symbol is not given]
+        others = [symbol for symbol in room.task.symbols if symbol is not given]
         for symbol in numbers.sample(others, len(others)):
             deck = decks[symbol.name] if numbers.randrange(6) else []
             fits = limit if is_larger else LIMIT
-            sizes[symbol.name] = _taken(task, deck, sizes, symbol, fits, numbers)
-        if _fits(task, sizes, LARGER * LIMIT):
+            sizes[symbol.name] = _taken(room, deck, sizes, symbol, fits, numbers)
+        if room.fits(sizes, LARGER * LIMIT):
             yield sizes
 
 
-def _equal(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+def _equal(room: Room, numbers: Random) -> Iterator[dict[str, int]]:
     """All sizes as large as each other."""
-    size = numbers.randint(*EQUAL) if len(task.symbols) > 1 else 0
+    size = numbers.randint(*EQUAL) if len(room.task.symbols) > 1 else 0
     while size > 1:
-        sizes = {symbol.name: max(symbol.minimum, size) for symbol in task.symbols}
-        if _fits(task, sizes, LARGER * LIMIT):
+        sizes = {symbol.name: max(symbol.minimum, size) for symbol in room.task.symbols}
+        if room.fits(sizes, LARGER * LIMIT):
             yield sizes
             return
         size = size * 3 // 4
 
 
-def _odd(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+def _odd(room: Room, numbers: Random) -> Iterator[dict[str, int]]:
     """All sizes odd: none is a whole number of blocks, and ordinary values show what the last one lacks."""
-    sizes = {symbol.name: max(symbol.minimum | 1, numbers.choice(ODD)) for symbol in task.symbols}
-    if sizes and _fits(task, sizes, LARGER * LIMIT):
+    sizes = {symbol.name: max(symbol.minimum | 1, numbers.choice(ODD)) for symbol in room.task.symbols}
+    if sizes and room.fits(sizes, LARGER * LIMIT):
         yield sizes
 
 
-def _even(task: KernelTask, numbers: Random) -> Iterator[dict[str, int]]:
+def _even(room: Room, numbers: Random) -> Iterator[dict[str, int]]:
     """Each size is once a multiple of 16 that is no power of two, in as few cases as are light, and in one
     more all are even and below 64."""
-    left = numbers.sample(task.symbols, len(task.symbols))
+    left = numbers.sample(room.task.symbols, len(room.task.symbols))
     while left:
-        sizes = _filled(task, left, EVEN[0], _shortest(task, SHORT_OTHERS[0]), numbers)
+        sizes = _filled(room, left, EVEN[0], _shortest(room.task, SHORT_OTHERS[0]), numbers)
         done = {name for name, size in sizes.items() if size in EVEN[0]} | {left[0].name}
         left = [symbol for symbol in left if symbol.name not in done]
-        rest = [symbol for symbol in task.symbols if sizes[symbol.name] not in EVEN[0]]
-        yield _filled(task, rest, EVEN[1], sizes, numbers)
-    if task.symbols:
-        symbols = numbers.sample(task.symbols, len(task.symbols))
-        yield _filled(task, symbols, EVEN[1], _shortest(task, SHORT_OTHERS[0]), numbers)
+        rest = [symbol for symbol in room.task.symbols if sizes[symbol.name] not in EVEN[0]]
+        yield _filled(room, rest, EVEN[1], sizes, numbers)
+    if room.task.symbols:
+        symbols = numbers.sample(room.task.symbols, len(room.task.symbols))
+        yield _filled(room, symbols, EVEN[1], _shortest(room.task, SHORT_OTHERS[0]), numbers)
 
 
 def _shortest(task: KernelTask, size: int) -> dict[str, int]:
@@ -448,7 +443,7 @@ def _shortest(task: KernelTask, size: int) -> dict[str, int]:
 
 
 def _filled(
-    task: KernelTask,
+    room: Room,
     symbols: Sequence[Symbol],
     pool: Sequence[int],
     sizes: Mapping[str, int],
@@ -458,16 +453,14 @@ def _filled(
     result = dict(sizes)
     for symbol in symbols:
         grown = {**result, symbol.name: max(symbol.minimum, numbers.choice(pool))}
-        if _fits(task, grown, LARGER * LIMIT):
+        if room.fits(grown, LARGER * LIMIT):
             result = grown
     return result
 
 
-def _in_ranges(
-    task: KernelTask, ranges: Sequence[tuple[int, int]], numbers: Random
-) -> Iterator[dict[str, int]]:
+def _in_ranges(room: Room, ranges: Sequence[tuple[int, int]], numbers: Random) -> Iterator[dict[str, int]]:
     """Each size, and the products of two and of all, between two numbers, with all others at their least."""
-    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    least = {symbol.name: symbol.minimum for symbol in room.task.symbols}
     names = list(least)
     groups = {(name,) for name in names} | set(combinations(names, 2)) | {tuple(names)}
     for low, high in ranges[:MOST_RANGES]:
@@ -480,14 +473,14 @@ def _in_ranges(
                     wanted /= sizes[name]
                 if low < math.prod(sizes[name] for name in group) < high:
                     break
-            if total_bytes(task, sizes) <= total_bytes(task, least) + LONG_LIMIT and not is_heavy(
-                task, sizes
+            if total_bytes(room.task, sizes) <= total_bytes(room.task, least) + LONG_LIMIT and not is_heavy(
+                room.task, sizes
             ):
                 yield sizes
 
 
 def _taken(
-    task: KernelTask,
+    room: Room,
     deck: list[int],
     sizes: Mapping[str, int],
     symbol: Symbol,
@@ -496,31 +489,9 @@ def _taken(
 ) -> int:
     """The first of the deck that fits, which leaves it; a short size, or the least, where none does."""
     for size in deck:
-        if _fits(task, {**sizes, symbol.name: size}, limit):
+        if room.fits({**sizes, symbol.name: size}, limit):
             deck.remove(size)
             return size
     short = [size for size in SHORT if size >= symbol.minimum]
-    fitting = [size for size in short if _fits(task, {**sizes, symbol.name: size}, limit)]
+    fitting = [size for size in short if room.fits({**sizes, symbol.name: size}, limit)]
     return numbers.choice(fitting) if fitting else max(symbol.minimum, 1)
-
-
-def _fits(task: KernelTask, sizes: Mapping[str, int], limit: int) -> bool:
-    """Whether a case is light: its tensors, the values between, and its multiply-adds, each on top of what
-    the least sizes take."""
-    least = {symbol.name: symbol.minimum for symbol in task.symbols}
-    return (
-        total_bytes(task, sizes) <= total_bytes(task, least) + limit
-        and _rows(sizes) <= _rows(least) + ROWS * limit
-        and bytes_between(task, sizes) <= bytes_between(task, least) + BETWEEN * limit
-        and _padded_products(task, sizes) <= _padded_products(task, least) + PRODUCTS * limit
-        and not is_heavy(task, sizes)
-    )
-
-
-def _rows(sizes: Mapping[str, int]) -> int:
-    return math.prod(list(sizes.values())[:-1])
-
-
-def _padded_products(task: KernelTask, sizes: Mapping[str, int]) -> int:
-    """Multiply-adds where every size is a whole number of fractals, which cube cores compute."""
-    return total_products(task, {name: -(-size // FRACTAL) * FRACTAL for name, size in sizes.items()})

@@ -8,7 +8,9 @@ alike. docs/security.md lists what the rules are for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from evokernel_core import temporary
@@ -44,9 +46,23 @@ def audit(task: KernelTask, source: KernelSource) -> GateResult:
     if written:
         return audit_result(written)
     try:
-        return _audit_tree(task, files, prepare())
+        with _uncollected():
+            return _audit_tree(task, files, prepare())
     except CandidateError as error:
         return GateResult(GateName.COMPILE, GateStatus.FAILED, error.code, error.feedback)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """A tree of many thousand nodes is all in use until its end: a collector that looks for cycles meanwhile
+    goes over it, and over all that torch loaded, and finds nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateResult:

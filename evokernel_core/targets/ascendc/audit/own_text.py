@@ -71,7 +71,7 @@ class _Splitter:
     def split(self, output: str) -> OwnText:
         line = 1
         for text in output.split("\n"):
-            marker = _MARKER.match(text)
+            marker = _MARKER.match(text) if text.startswith("#") else None
             if marker:
                 self._move(marker)
                 line = int(marker[1])

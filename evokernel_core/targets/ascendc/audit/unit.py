@@ -96,8 +96,9 @@ class Node:
     @property
     def is_launcher(self) -> bool:
         """Whether this is the launcher: no member, and in no namespace."""
-        has_linkage = self.parent is not None and self.parent.kind == CursorKind.LINKAGE
-        return self.kind == CursorKind.FUNCTION_DECL and self.name == LAUNCHER and has_linkage
+        if self.name != LAUNCHER or self.kind != CursorKind.FUNCTION_DECL:
+            return False
+        return self.parent is not None and self.parent.kind == CursorKind.LINKAGE
 
     def ancestors(self) -> Iterator[Node]:
         node = self.parent

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Context {
     uint32_t slot = kHost;
     wire::CoreInfo core{};
     LocalBook book;
+    ReadAhead ahead;
     Fiber fiber;
     bool active = false;
 };
@@ -185,6 +187,7 @@ void RunCores()
             Reader reader = Arguments();
             wire::Decode(reader, context.core);
             context.book = LocalBook{};
+            context.ahead = ReadAhead{};
             Begin(context, BodyOf);
         } else if (!context.active) {
             Begin(context, CallBackAlone);
@@ -238,6 +241,10 @@ Writer &Open(Entry entry)
         Stop("Code that runs while the library is loaded calls AscendC; call it in the launcher or in a kernel.");
     }
     TellBlocks();
+    ReadAhead &ahead = self.running->ahead;
+    if (ahead.HasLocal() && !LeavesLocal(entry) && !WritesItsTensors(entry)) {
+        ahead.ForgetLocal();
+    }
     if (self.writer.Left() < wire::kLargestMessage + kBlocksMessage || self.names_bytes > wire::kNamesBytes / 2) {
         Yield(Batch::More);
     }
@@ -278,6 +285,55 @@ const wire::CoreInfo *RunningCore()
 }
 
 LocalBook &RunningBook() { return The().running->book; }
+ReadAhead &RunningReadAhead() { return The().running->ahead; }
+
+bool IsLocal(const uint8_t *address)
+{
+    const auto number = reinterpret_cast<uint64_t>(address);
+    return number >= wire::kLocalSpace && number < wire::kGlobalSpace;
+}
+
+const uint8_t *ReadAhead::Find(const uint8_t *from, uint32_t bytes) const
+{
+    for (const Place &place : places_) {
+        const uint64_t offset = reinterpret_cast<uint64_t>(from) - reinterpret_cast<uint64_t>(place.from);
+        if (offset < place.bytes && bytes <= place.bytes - offset) {
+            return place.data + offset;
+        }
+    }
+    return nullptr;
+}
+
+void ReadAhead::Keep(const uint8_t *from, Reader &reader)
+{
+    const uint32_t bytes = std::min(reader.Raw<uint32_t>(), wire::kReadAhead);
+    if (bytes == 0) {
+        return;
+    }
+    Place &place = places_[next_++ % std::size(places_)];
+    place.from = from;
+    place.bytes = bytes;
+    reader.Bytes(place.data, bytes);
+    has_local_ = has_local_ || IsLocal(from);
+}
+
+void ReadAhead::ForgetLocal()
+{
+    for (Place &place : places_) {
+        place.bytes = IsLocal(place.from) ? 0 : place.bytes;
+    }
+    has_local_ = false;
+}
+
+void ReadAhead::Forget(const LocalRef &tensor)
+{
+    const uint8_t *start = LocalAddress(tensor);
+    const uint32_t end = std::max(tensor.limit, tensor.address + tensor.bytes);  // writes may go on to the buffer's end
+    for (Place &place : places_) {
+        const bool apart = start + (end - tensor.address) <= place.from || place.from + place.bytes <= start;
+        place.bytes = apart ? place.bytes : 0;
+    }
+}
 
 bool StackOverrun(const void *address) { return The().running->fiber.InGuard(address); }
 

@@ -53,6 +53,61 @@ struct LocalBook {
     void *pipe = nullptr;
 };
 LocalBook &RunningBook();
+
+// What came with the scalars that the running core read, by addresses: the latest few places. What an input holds
+// stays; what local memory holds stays until the core may write there.
+class ReadAhead {
+public:
+    // Null: it is not there.
+    const uint8_t *Find(const uint8_t *from, uint32_t bytes) const;
+    void Keep(const uint8_t *from, Reader &reader);
+    bool HasLocal() const { return has_local_; }
+    void ForgetLocal();
+    void Forget(const LocalRef &tensor);
+
+private:
+    struct Place {
+        const uint8_t *from = nullptr;
+        uint32_t bytes = 0;
+        uint8_t data[wire::kReadAhead];
+    };
+    Place places_[4];
+    uint32_t next_ = 0;
+    bool has_local_ = false;
+};
+ReadAhead &RunningReadAhead();
+
+// Entries that write local memory where their own tensors lie, and nowhere else.
+constexpr bool WritesItsTensors(Entry entry)
+{
+    return entry == Entry::CopyIn || entry == Entry::CopyCountIn || entry == Entry::CopyPadIn || entry == Entry::LocalSet;
+}
+// Entries that change nothing that a core can read in local memory without a hazard.
+constexpr bool LeavesLocal(Entry entry)
+{
+    switch (entry) {
+    case Entry::LocalGet:
+    case Entry::GlobalGet:
+    case Entry::GlobalSet:
+    case Entry::CopyOut:
+    case Entry::CopyCountOut:
+    case Entry::CopyPadOut:
+    case Entry::SetAtomic:
+    case Entry::SetFlag:
+    case Entry::WaitFlag:
+    case Entry::Barrier:
+    case Entry::AllocEvent:
+    case Entry::FetchEvent:
+    case Entry::ReleaseEvent:
+    case Entry::QueueAlloc:
+    case Entry::QueuePush:
+    case Entry::QueuePop:
+    case Entry::QueueFree: return true;
+    default: return false;
+    }
+}
+template <typename T> void ForgetOne(const T &) {}
+inline void ForgetOne(const wire::Value<LocalRef> &tensor) { RunningReadAhead().Forget(tensor.given); }
 bool StackOverrun(const void *address);
 
 // Runs a launch to its end. Called on the host's stack.
@@ -71,6 +126,9 @@ template <typename... W> void Take(Reader &reader, const std::tuple<W...> &argum
 template <typename Result, typename Self, typename Tuple> Result Call(Entry entry, Self self, const Tuple &arguments)
 {
     Writer &writer = Open(entry);
+    if (WritesItsTensors(entry) && RunningReadAhead().HasLocal()) {
+        std::apply([](const auto &...each) { (ForgetOne(each), ...); }, arguments);
+    }
     Writer mine = writer;  // which the compiler has in registers, however many fields there are
     self.Put(mine);
     Put(mine, arguments);

@@ -2,6 +2,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
@@ -37,6 +38,29 @@ template <typename Tuple> uint64_t Read(Entry entry, const Tuple &arguments)
     }
     client::Call<void>(entry, NoSelf{}, arguments);
     return 0;
+}
+
+// An element of a tensor that begins at an address; one that was told before has no answer to wait for either.
+template <typename Tensor>
+uint64_t Get(Entry entry, const Tensor &tensor, int64_t index, const uint8_t *start, At at)
+{
+    client::ReadAhead &ahead = client::RunningReadAhead();
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    const uint8_t *from = start + index * width;
+    wire::Writer &writer = client::Open(entry);
+    const uint8_t *held = start == nullptr ? nullptr : ahead.Find(from, width);
+    client::Put(writer, Pack(tensor, index, at));
+    const bool waits = held == nullptr && client::HasValues();
+    writer.Raw(static_cast<uint8_t>(waits));
+    uint64_t bits = 0;
+    if (held != nullptr) {
+        std::memcpy(&bits, held, width);
+    } else if (waits) {
+        wire::Reader reader = client::Ask();
+        bits = reader.Raw<uint64_t>();
+        ahead.Keep(from, reader);
+    }
+    return bits;
 }
 
 const wire::CoreInfo &Core()
@@ -78,10 +102,13 @@ uint8_t *LocalAddress(const LocalRef &tensor)
     return base == nullptr ? nullptr : base + tensor.address;
 }
 
-uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at) { return Read(Entry::LocalGet, Pack(tensor, index, at)); }
+uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
+{
+    return Get(Entry::LocalGet, tensor, index, LocalAddress(tensor), at);
+}
 uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
 {
-    return Read(Entry::GlobalGet, Pack(tensor, index, at));
+    return Get(Entry::GlobalGet, tensor, index, tensor.address, at);
 }
 uint64_t ReadUncached(const void *address, uint32_t width, At at)
 {

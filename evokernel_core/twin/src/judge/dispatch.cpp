@@ -11,6 +11,7 @@
 #include "judge/judge.h"
 #include "judge/shapes.h"
 #include "judge/wrap.h"
+#include "sampled.h"
 #include "time/schedule.h"
 
 namespace evokernel::twin::judge {
@@ -215,17 +216,49 @@ void ServeQueueFree(Reader &reader, Writer &)
 
 void ServeQueueFreeAllEvents(Reader &reader, Writer &) { DecodeQueue(reader).FreeAllEvents(); }
 
-void ServeLocalGet(Reader &reader, Writer &reply)
+struct Bytes {
+    const uint8_t *from = nullptr;
+    uint64_t count = 0;
+};
+
+Bytes Behind(const GlobalRef &tensor, int64_t index)
 {
-    using Tuple = std::tuple<Value<LocalRef>, Value<int64_t>, Value<At>>;
-    ServeFunction<uint64_t, Tuple>(reader, reply, &LocalGet);
+    const uint8_t *from = tensor.address + index * DTypeBytes(tensor.dtype);
+    return {from, Gm().Constant(from, TheCore().timing)};
 }
 
-void ServeGlobalGet(Reader &reader, Writer &reply)
+Bytes Behind(const LocalRef &tensor, int64_t index)
 {
-    using Tuple = std::tuple<Value<GlobalRef>, Value<int64_t>, Value<At>>;
-    ServeFunction<uint64_t, Tuple>(reader, reply, &GlobalGet);
+    Core &core = TheCore();
+    const LocalMemory &memory = core.In(SpaceOf(tensor));
+    const uint64_t start = tensor.address + static_cast<uint64_t>(index) * DTypeBytes(tensor.dtype);
+    const uint64_t end = std::min<uint64_t>(uint64_t{tensor.address} + tensor.bytes, memory.capacity);
+    const bool has = memory.data != nullptr && !core.timing && !sampled::active;
+    return has && start < end ? Bytes{memory.data + start, end - start} : Bytes{};
 }
+
+// Who waits for a value gets those behind it too. Each of them is still read by a message of its own, so that
+// whatever is said of reads is said of it.
+template <typename Tensor> void ServeGet(Reader &reader, Writer &reply, uint64_t (*get)(const Tensor &, int64_t, At))
+{
+    Tensor tensor;
+    int64_t index = 0;
+    At at{};
+    Decode(reader, tensor);
+    Decode(reader, index);
+    Decode(reader, at);
+    const bool waits = reader.Raw<uint8_t>() != 0;
+    reply.Raw(get(tensor, index, at));
+    if (waits) {
+        const Bytes behind = Behind(tensor, index);
+        const auto count = static_cast<uint32_t>(std::min<uint64_t>(behind.count, kReadAhead));
+        reply.Raw(count);
+        reply.Bytes(behind.from, count);
+    }
+}
+
+void ServeLocalGet(Reader &reader, Writer &reply) { ServeGet(reader, reply, &LocalGet); }
+void ServeGlobalGet(Reader &reader, Writer &reply) { ServeGet(reader, reply, &GlobalGet); }
 
 void ServeReadUncached(Reader &reader, Writer &reply)
 {

@@ -17,6 +17,7 @@ constexpr uint32_t kLongestName = 1000;   // bytes of a file's or an instruction
 constexpr uint32_t kLongestText = 64 * 1024;
 constexpr uint32_t kLargestTiling = 64 * 1024;
 constexpr uint32_t kToldTiling = 1024;    // bytes of tiling data that the judge hears of
+constexpr uint32_t kReadAhead = 512;       // bytes from a scalar on that are told with it
 constexpr uint32_t kUnseen = 0x80000000;  // marks the number of a name that only the judge has
 constexpr uint32_t kUnseenNames = 256;
 constexpr uint32_t kHost = 0xFFFFFFFF;    // the slot of the candidate's host code

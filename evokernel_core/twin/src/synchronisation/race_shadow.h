@@ -5,7 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <new>
+#include <utility>
 #include <optional>
 #include <vector>
 
@@ -69,6 +72,38 @@ struct Cell {
     Accesses others;
 };
 
+// Where the nodes of maps lie that come and go with every instruction: what was given back is handed out next.
+template <typename T> struct Nodes {
+    using value_type = T;
+
+    Nodes() = default;
+    template <typename U> Nodes(const Nodes<U> &) {}
+    T *allocate(size_t count)
+    {
+        if (count != 1 || free == nullptr) {
+            return static_cast<T *>(::operator new(count * sizeof(T)));
+        }
+        Free *node = free;
+        free = node->next;
+        return reinterpret_cast<T *>(node);
+    }
+    void deallocate(T *node, size_t count)
+    {
+        if (count != 1) {
+            return ::operator delete(node);
+        }
+        free = ::new (static_cast<void *>(node)) Free{free};
+    }
+    template <typename U> bool operator==(const Nodes<U> &) const { return true; }
+    template <typename U> bool operator!=(const Nodes<U> &) const { return false; }
+
+private:
+    struct Free {
+        Free *next;
+    };
+    static inline Free *free = nullptr;
+};
+
 class Shadow {
 public:
     struct Span {
@@ -97,7 +132,7 @@ public:
     }
 
 private:
-    using Spans = std::map<uint64_t, Span>;
+    using Spans = std::map<uint64_t, Span, std::less<>, Nodes<std::pair<const uint64_t, Span>>>;
 
     Spans::iterator First(uint64_t start);
     // The part of a span from a place inside it on.
