@@ -174,7 +174,7 @@ def _timed(draw: Draw, path: Path, session: Session, check: bool) -> Timed:
         verdict = session.verifier().verify(task, source, below_us=math.inf if check else 0.0)
     except EvoKernelError as error:
         return Timed(name, None, time.process_time() - start, str(error))
-    reasons = "; ".join(f"{gate.gate}: {gate.feedback}" for gate in verdict.gates if gate.feedback)
+    reasons = "; ".join(f"{gate.gate}: {gate.words()}" for gate in verdict.gates if gate.feedback)
     failed = verdict.latency is None or (check and not verdict.feasible)
     return Timed(name, None if failed or verdict.latency is None else verdict.latency.us, spent, reasons)
 

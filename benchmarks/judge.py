@@ -25,8 +25,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -140,15 +141,69 @@ def tasks() -> Iterator[KernelTask]:
         yield KernelTask(name, graph, symbols, TOLERANCES.get(dtype, TOLERANCES["float32"]), "elementwise")
 
 
+_SEEDS = 100
+ANY = "any"
+"""Names the share of verifications in which at least one symbol has a size of a class."""
+
+
+def shares(
+    task: KernelTask, verifications: Sequence[Sequence[tuple[Mapping[str, int], str]]]
+) -> dict[str, float]:
+    """Of each class the share of verifications that have it; one is its cases' sizes and distributions."""
+    return {
+        class_.name: sum(any(class_.holds(task, *case) for case in cases) for cases in verifications)
+        / len(verifications)
+        for class_ in mixture.CLASSES
+    }
+
+
+def below_floor(task: KernelTask, deviations: Mapping[str, float]) -> list[str]:
+    """The classes that fewer verifications have than their floor."""
+    return [
+        class_.name
+        for class_ in mixture.CLASSES
+        if class_.applies(task) and deviations[class_.name] < class_.floor
+    ]
+
+
+def special_shares(
+    task: KernelTask, hints: mixture.Hints, verifications: Sequence[Sequence[Mapping[str, int]]]
+) -> dict[str, dict[str, float]]:
+    """Of each class of sizes, for each symbol the share of verifications in which it has one of it, and as
+    ``ANY`` that in which some symbol has; one verification is the sizes of its cases."""
+    result: dict[str, dict[str, float]] = {}
+    for class_ in mixture.SIZE_CLASSES:
+        of = {symbol.name: _members(class_, symbol, hints) for symbol in task.symbols}
+        seen = [
+            {name for sizes in cases for name in of if sizes[name] in of[name]} for cases in verifications
+        ]
+        counts = {name: sum(name in names for names in seen) for name in of} | {ANY: sum(map(bool, seen))}
+        result[class_.name] = {name: count / len(verifications) for name, count in counts.items()}
+    return result
+
+
+def below_special_floor(shares: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The classes of sizes that fewer verifications have than their floor, or that some symbol never has."""
+    return [
+        class_.name
+        for class_ in mixture.SIZE_CLASSES
+        if class_.floor and (shares[class_.name][ANY] < class_.floor or not min(shares[class_.name].values()))
+    ]
+
+
+def _members(class_: mixture.SizeClass, symbol: Symbol, hints: mixture.Hints) -> frozenset[int]:
+    return frozenset(size for seed in range(_SEEDS) for size in class_.of(symbol, hints, Random(seed)))
+
+
 def count_draws(count: int, target: Path | None) -> int:
     """Prints of each class the share of draws that have it, by task; 1 where one is below its floor."""
     rows, missed = {}, []
     for task in tasks():
         plans = (plan_cases(task, Draw(f"{number:032x}")) for number in range(count))
         drawn = [[(dict(plan.sizes), plan.distribution) for plan in cases] for cases in plans]
-        found = mixture.shares(task, drawn)
+        found = shares(task, drawn)
         rows[task.name] = found
-        missed += [f"{task.name}: {item}" for item in mixture.below_floor(task, found)]
+        missed += [f"{task.name}: {item}" for item in below_floor(task, found)]
     width = max(len(item.name) for item in mixture.CLASSES)
     print(f"{'of ' + str(count) + ' draws':{width}} floor  " + " ".join(f"{name:>9}" for name in rows))
     for item in mixture.CLASSES:
@@ -158,7 +213,7 @@ def count_draws(count: int, target: Path | None) -> int:
         )
         print(f"{item.name:{width}} {item.floor:5.0%}  {cells}")
     special = {task.name: special_sizes(task, count) for task in tasks()}
-    missed += [f"{task}: {name}" for task, of in special.items() for name in mixture.below_special_floor(of)]
+    missed += [f"{task}: {name}" for task, of in special.items() for name in below_special_floor(of)]
     print_special(special)
     print("below their floor: " + ("; ".join(missed) or "none"))
     if target:
@@ -179,7 +234,7 @@ def special_sizes(task: KernelTask, count: int, asked: int = ASKED) -> dict[str,
         [dict(plan.sizes) for plan in small_cases(task, Draw(f"{n:032x}"), known, hints.tiling, hints.cores)]
         for n in range(count)
     ]
-    return mixture.special_shares(task, hints, drawn)
+    return special_shares(task, hints, drawn)
 
 
 def print_special(special: dict[str, dict[str, dict[str, float]]]) -> None:
@@ -187,13 +242,13 @@ def print_special(special: dict[str, dict[str, dict[str, float]]]) -> None:
     for item in mixture.SIZE_CLASSES:
         cells = []
         for name, of in special.items():
-            one, *others = (f"{100 * of[item.name][key]:.0f}" for key in (mixture.ANY, *_symbols(of)))
+            one, *others = (f"{100 * of[item.name][key]:.0f}" for key in (ANY, *_symbols(of)))
             cells.append(f"{name} {one} % ({', '.join(others)})")
         print(f"{item.name}: {item.floor:.0%} asked; {'; '.join(cells)}")
 
 
 def _symbols(of: dict[str, dict[str, float]]) -> list[str]:
-    return [key for key in next(iter(of.values())) if key != mixture.ANY]
+    return [key for key in next(iter(of.values())) if key != ANY]
 
 
 def cases() -> tuple[Case, ...]:

@@ -5,7 +5,7 @@
 A softmax of [n, d] is planned first; then ``write`` is traced, with nothing kept from before but the
 legalised task. A turn back is a call from one module into another that the trace had entered earlier; each
 pair of modules counts once. Data (``domain``, ``hardware``), sizes and values are left out, since every part
-reads them.
+reads them; ``into_records`` are the turns that read what a kernel, its plan or its schedule are made of.
 """
 
 from __future__ import annotations
@@ -28,6 +28,17 @@ from evokernel_core.targets.ascendc import author
 
 PACKAGE = "evokernel_core."
 DATA = ("domain.", "hardware.", "compiler.shapes.", "compiler.lowering.values", "compiler.rewrites.")
+
+
+RECORDS = frozenset(
+    (
+        "compiler.lowering.plan",
+        "targets.ascendc.ir.expr",
+        "targets.ascendc.ir.floats",
+        "targets.ascendc.ir.nodes",
+        "targets.ascendc.kernels.fused.settings",
+    )
+)
 
 
 def softmax() -> KernelTask:
@@ -82,7 +93,11 @@ def main(out: Path | None) -> None:
     trace = traced()
     for caller, module in trace.back:
         click.echo(f"{caller} -> {module}")
-    summary = {"modules": len(trace.entered), "turns_back": len(trace.back)}
+    summary = {
+        "modules": len(trace.entered),
+        "turns_back": len(trace.back),
+        "into_records": sum(module in RECORDS for _, module in trace.back),
+    }
     click.echo(json.dumps(summary))
     if out is not None:
         out.write_text(json.dumps({"summary": summary}))

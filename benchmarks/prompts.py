@@ -26,7 +26,7 @@ from evokernel_core.targets.ascendc.backends.twin import TwinBackend
 from evokernel_core.targets.ascendc.knowledge import kind_of
 from evokernel_core.targets.ascendc.knowledge.exemplars import nearest, simplified, source_of
 from evokernel_core.targets.ascendc.target import ascendc
-from evokernel_core.verifier.gates.latency import timed_at_full_size
+from evokernel_core.verifier.gates.latency import captured_request, judge
 
 FUNCTIONS = Path(__file__).parent / "knowledge" / "prompted.py"
 
@@ -37,7 +37,8 @@ def timed(task: KernelTask, chip: Chip) -> Candidate:
     Raises CandidateError where the kernel does not run.
     """
     backend, source = TwinBackend(ascendc(chip)), write(task, initial(task, chip), chip)
-    result, latency = timed_at_full_size(task, backend.build(task, source), backend)
+    timing = backend.measure(backend.build(task, source), captured_request(task))
+    result, latency = judge(task, backend, timing)
     gates = (GateResult(GateName.COMPILE, GateStatus.PASSED), result)
     return Candidate(source, Verdict(task.task_id, source.source_id, backend.name, gates, latency))
 

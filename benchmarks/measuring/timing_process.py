@@ -31,6 +31,7 @@ from benchmarks.measuring.classes import AS_LEFT, COMPILE, EAGER, MODES, OURS, S
 from benchmarks.measuring.errors import worst
 from benchmarks.measuring.files import SEED, THREADS, Opened, alone, forget, is_drawn
 from benchmarks.measuring.others import Other
+from benchmarks.measuring.torch_system import TorchSystem
 from benchmarks.measuring.turns import Turn, Turns
 from evokernel_core.targets.triton.backends.child import state
 from evokernel_core.targets.triton.backends.child.arena import Arena
@@ -38,7 +39,7 @@ from evokernel_core.targets.triton.backends.child.device import Cuda
 from evokernel_core.targets.triton.backends.child.driver import Driver
 from evokernel_core.targets.triton.backends.child.judge import failed
 from evokernel_core.targets.triton.backends.child.launching import Launches, Modules
-from evokernel_core.targets.triton.backends.child.timing import CubinSystem, TorchSystem
+from evokernel_core.targets.triton.backends.child.timing import CubinSystem
 
 SESSIONS = ("decision", "figure")
 """Which rows are edited is decided on one; the figures come from another."""

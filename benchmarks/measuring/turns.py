@@ -14,7 +14,6 @@ from evokernel_core.targets.triton.backends.child.timing import (
     END_CYCLES,
     FLUSHES,
     LEAD_CYCLES,
-    TorchSystem,
     between_marks,
     device_events,
     profile,
@@ -127,6 +126,3 @@ def _kernels(order: Sequence[Turn], windows: Sequence[Sequence[Any]]) -> Mapping
             counted[name[:80]] += (end - begin) / 1000
         result[turn.name] = {name: round(us, 2) for name, us in counted.items()}
     return result
-
-
-__all__ = ["TorchSystem", "Turn", "Turns"]

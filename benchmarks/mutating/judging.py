@@ -35,5 +35,5 @@ def judge(task: KernelTask, source: KernelSource, agent: AgentClient, chip: Chip
     verdict = verifier.verify(task, source)
     failed = verdict.failed_gate
     if failed is not None:
-        return Judged(verdict.draw, failed.code or "failed", 0.0, str(failed.feedback)[:400])
+        return Judged(verdict.draw, failed.code or "failed", 0.0, str(failed.words())[:400])
     return Judged(verdict.draw, "", verdict.latency.us if verdict.latency else 0.0)

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -19,6 +19,7 @@ from evokernel_core.capture.observations import observations_of, observed_paths
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.capture.text import read_python
+from evokernel_core.closing import Closing
 from evokernel_core.domain.admission import admit
 from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import (
@@ -62,7 +63,7 @@ class CaptureWay:
     ways: Mapping[str, Way] = field(factory=dict)
 
 
-class AgentClient:
+class AgentClient(Closing):
     """Owns one agent process, started on first use and again after it failed. With ``evaluation`` modules
     are called in that mode, which is the one that kernels serve: code through which gradients flow runs as it
     was written.
@@ -88,14 +89,6 @@ class AgentClient:
         self.timeout_s = timeout_s
         self._channel: Channel | None = None
         self._captures: dict[str, tuple[Region, ...]] = {}
-
-    def __enter__(self) -> AgentClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def ping(self) -> dict[str, str]:
         """``{"python", "torch"}`` versions. Raises InterpreterUnavailable or AgentFailed."""

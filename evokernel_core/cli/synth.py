@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ProposerName
 from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
@@ -205,7 +205,6 @@ def _placed(row: Row) -> str:
 
 ENDED = 130
 """Exit status of a run that was ended by a signal, as shells have it."""
-_LINE = re.compile(r"^Line \d+ ")
 
 
 class Tried(Enum):
@@ -503,11 +502,18 @@ def _vendor(row: Row) -> str:
     return f"{figure(row.vendor_us)} {LatencySource(row.vendor_source).word}" if row.vendor_source else ""
 
 
+def _but_for_line(reason: str) -> str:
+    """A reason as it is for any line, where it names one."""
+    if isinstance(reason, Sentence) and "line" in reason.values:
+        return Sentence(reason.template, **{**reason.values, "line": 0})
+    return reason
+
+
 def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:
-    """Rows of the same status and sentence, but for the line that it begins with, once with their lines."""
+    """Rows of the same status and sentence, but for the line that it names, once with their lines."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.status, _LINE.sub("", row.reason)), []).append(row)
+        groups.setdefault((row.status, _but_for_line(row.reason)), []).append(row)
     for group in groups.values():
         lines = list(dict.fromkeys(str(row.line) for row in group))
         yield f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}", group[0]

@@ -93,7 +93,7 @@ def as_text(verdict: Verdict) -> str:
     lines = []
     for gate in verdict.gates:
         code = f" ({gate.code})" if gate.status is GateStatus.FAILED else ""
-        told = f": {gate.feedback}" if gate.feedback else ""
+        told = f": {gate.words()}" if gate.words() else ""
         lines.append(f"{gate.gate}: {gate.status} in {gate.seconds:.2f} s{code}{told}")
     if verdict.latency is not None:
         latency = verdict.latency

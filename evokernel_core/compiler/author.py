@@ -10,7 +10,7 @@ from attrs import frozen
 from evokernel_core.compiler import bounds, coverage
 from evokernel_core.compiler.coverage import family_of_task
 from evokernel_core.compiler.family import Move
-from evokernel_core.compiler.fusion.program import draft, plan_program
+from evokernel_core.compiler.fusion.program import described, draft, plan_program
 from evokernel_core.compiler.legalise import legalised
 from evokernel_core.compiler.planned import Planned, identifier, of_legalised, planned
 from evokernel_core.compiler.strategies import in_half
@@ -131,4 +131,4 @@ def _best_program(name: str, key: ById, device: Device, target: Target) -> Strat
         drafts = target.drafts(name, task, other, device)
         costs |= {draft: cost(draft) / _OTHER_CUT for draft in drafts if draft not in costs}
     best = min(costs, key=costs.__getitem__)
-    return target.described(of_legalised(name, task, best, device, target).program, best, device)
+    return described(of_legalised(name, task, best, device, target).program, best, device)

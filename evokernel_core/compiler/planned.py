@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.compiler.bounds import KernelBound, bound_us
 from evokernel_core.compiler.coverage import family_for
 from evokernel_core.compiler.family import Move
-from evokernel_core.compiler.fusion.program import lone, parted, program_of
+from evokernel_core.compiler.fusion.program import described, lone, parted, program_of
 from evokernel_core.compiler.fusion.records import PROGRAM
 from evokernel_core.compiler.legalise import legalised
 from evokernel_core.compiler.planned_task import PlannedTask
@@ -50,7 +50,13 @@ class Planned(PlannedTask):
 
     def moves(self) -> tuple[Move, ...]:
         """The named steps from here; those of a program's most expensive kernels come first."""
-        return self.target.moves(self)
+        if self.is_lone:
+            ((task, family),), (schedule,) = self.program.kinds, self.schedules
+            return family.moves(task, schedule, self.device)
+        return tuple(
+            evolve(move, strategy=described(program, move.strategy, self.device))
+            for program, move in self.target.program_moves(self)
+        )
 
     def write(self) -> KernelSource:
         """The files that the target asks for."""

@@ -9,25 +9,21 @@ _FORMULA = frozenset({"eager_rounding", "half", "online", "reduction", "cut", "f
 """Settings that change what is computed, or where it is rounded; others change what lies where, and when."""
 
 
-def formula_of(strategy: Strategy) -> frozenset[tuple[str, Setting]]:
+def formula_of(strategy: Strategy) -> frozenset[tuple[int | None, str, Setting]]:
     """What of a strategy decides its results' last bits, of all kernels of a program. Two strategies of one
     formula that differ in tiles fail alike where a result is wrong."""
-    chosen = (
-        (key, value) for key, value in strategy.all_settings().items() if key.rsplit(".", 1)[-1] in _FORMULA
-    )
-    return frozenset([("", strategy.family), *chosen])
+    chosen = (setting for setting in strategy.each_setting() if setting[1] in _FORMULA)
+    return frozenset([(None, "", strategy.family), *chosen])
 
 
 def rounds_like_torch(strategy: Strategy) -> int:
     """How many kernels of a strategy round between operations as PyTorch does."""
-    return sum(
-        value is True for key, value in strategy.all_settings().items() if key.endswith("eager_rounding")
-    )
+    return sum(value is True for _, name, value in strategy.each_setting() if name == "eager_rounding")
 
 
 def in_half(strategy: Strategy) -> bool:
     """Whether a kernel of it computes in half, which nothing proposes unless the settings ask for it."""
-    return any(key.rsplit(".", 1)[-1] == "half" and value for key, value in strategy.all_settings().items())
+    return any(name == "half" and value for _, name, value in strategy.each_setting())
 
 
 def require_known(strategy: Strategy) -> None:

@@ -64,17 +64,14 @@ class Target(Protocol):
     def other_programs(self, task: KernelTask, program: Program, device: Device) -> Iterator[Program]:
         """Other cuts of a task that are often faster than those that fuse the most."""
 
-    def described(self, program: Program, strategy: Strategy, device: Device) -> Strategy:
-        """The strategy of a program with its archive cell."""
-
     def require_legal(self, planned: PlannedTask) -> None:
         """Raises StrategyError where a schedule makes no kernel for its part of the task."""
 
     def estimate_us(self, planned: PlannedTask) -> float:
         """Modelled microseconds, all launches included."""
 
-    def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
-        """The named steps from a planned task; those of a program's most expensive kernels come first."""
+    def program_moves(self, planned: PlannedTask) -> Iterator[tuple[Program, Move]]:
+        """The named steps from a planned program, each with the program that it leads to."""
 
     def write(self, planned: PlannedTask) -> KernelSource:
         """The files that the target asks for."""

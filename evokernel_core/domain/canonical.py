@@ -19,7 +19,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def node_order(graph: Graph) -> tuple[Node, ...]:
     """The nodes that outputs depend on, each behind what it reads: first those of the first output, operands
     in the order of arguments. It does not depend on the order in which a program runs them."""
-    nodes = {node.name: node for node in graph.nodes}
+    nodes = graph.nodes_by_name
     done: dict[str, Node] = {}
     for output in graph.outputs:
         stack = [(output.name, False)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from attrs import frozen
@@ -159,13 +160,25 @@ class Graph:
 
     def spec(self, ref: ValueRef) -> TensorSpec:
         """The spec of a value. Raises KeyError for a name that the graph does not define."""
-        for graph_input in self.inputs:
-            if graph_input.name == ref.name:
-                return graph_input.spec
+        operand = self.inputs_by_name.get(ref.name)
+        return operand.spec if operand else self.nodes_by_name[ref.name].outputs[ref.index]
+
+    @cached_property
+    def inputs_by_name(self) -> Mapping[str, GraphInput]:
+        return {operand.name: operand for operand in self.inputs}
+
+    @cached_property
+    def nodes_by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def readers(self) -> Mapping[str, tuple[Node, ...]]:
+        """The nodes that read what an input or a node gives, once for each time."""
+        readers: dict[str, list[Node]] = {}
         for node in self.nodes:
-            if node.name == ref.name:
-                return node.outputs[ref.index]
-        raise KeyError(ref.name)
+            for ref in node.operands():
+                readers.setdefault(ref.name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in readers.items()}
 
     def output_specs(self) -> tuple[TensorSpec, ...]:
         return tuple(self.spec(ref) for ref in self.outputs)

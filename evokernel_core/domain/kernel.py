@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from attrs import define, evolve, field, frozen
@@ -80,13 +80,19 @@ class Strategy:
         parts = ((choice.family, choice.settings, choice.groups, choice.kernels) for choice in (self, other))
         return next(parts) == next(parts)
 
-    def all_settings(self) -> dict[str, Setting]:
-        """Its settings and, behind the number of each kernel and a dot, those of its kernels."""
-        settings = dict(self.settings)
+    def each_setting(self) -> Iterator[tuple[int | None, str, Setting]]:
+        """Its settings, then family and settings of each kernel behind the kernel's number."""
+        yield from ((None, name, value) for name, value in self.settings)
         for number, kernel in enumerate(self.kernels):
-            settings[f"{number}.family"] = kernel.family
-            settings |= {f"{number}.{name}": value for name, value in kernel.settings}
-        return settings
+            yield number, "family", kernel.family
+            yield from ((number, name, value) for name, value in kernel.settings)
+
+    def all_settings(self) -> dict[str, Setting]:
+        """The same by names: ``0.tile`` is a setting of the first kernel."""
+        return {
+            name if number is None else f"{number}.{name}": value
+            for number, name, value in self.each_setting()
+        }
 
     def setting(self, name: str, default: Setting | None = None) -> Setting:
         """The value of a setting. Raises KeyError where it is absent and no default was given."""

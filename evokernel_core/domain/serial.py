@@ -15,6 +15,7 @@ from cattrs.preconf.json import make_converter
 from evokernel_core.domain.descriptor import Descriptor, read_descriptor
 from evokernel_core.domain.eager import EagerComparison, Uncompared
 from evokernel_core.domain.earlier_sources import named
+from evokernel_core.domain.earlier_verdicts import apart
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.files import Files
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef
@@ -83,6 +84,13 @@ def _make() -> cattrs.Converter:
     left_out = {Verdict: ("eager",), Strategy: ("groups", "kernels")}
     for kind in (Uncompared, EagerComparison, Hazard, Latency, GateResult, Verdict, Strategy, Experience):
         _say_beside(converter, kind, **dict.fromkeys(left_out.get(kind, ()), updates))
+    gate = converter.get_structure_hook(GateResult)
+
+    def structure_gate(data: Any, kind: Any) -> GateResult:
+        read: GateResult = gate(data, kind)
+        return read if "case" in data else apart(read)
+
+    converter.register_structure_hook(GateResult, structure_gate)
     strategy = converter.get_structure_hook(Strategy)
     converter.register_structure_hook(
         Strategy, lambda data, kind: strategy(structured({"version": 1, **data}), kind)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from attrs import field, frozen
 
 from evokernel_core.domain.eager import EagerComparison
-from evokernel_core.domain.sentence import Sentence
+from evokernel_core.domain.sentence import Sentence, joined
 
 
 class GateName(StrEnum):
@@ -69,10 +69,34 @@ class Deviation:
 
 
 @frozen
+class DrawnCase:
+    """What a kernel was run with: sizes by name, none where those of the file are all there are, how inputs
+    were drawn, and the seed that draws them again."""
+
+    sizes: tuple[tuple[str, int], ...]
+    distribution: str
+    seed: int
+
+    def words(self, *, seed: bool = True) -> Sentence:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes) or Sentence("the sizes of the file")
+        if not seed:
+            return Sentence(
+                "(with {sizes}; inputs: {distribution})", sizes=sizes, distribution=self.distribution
+            )
+        return Sentence(
+            "(with {sizes}; inputs: {distribution}, seed {seed})",
+            sizes=sizes,
+            distribution=self.distribution,
+            seed=self.seed,
+        )
+
+
+@frozen
 class GateResult:
     """One gate. ``code`` classifies a failure (e.g. ``numeric``, ``timeout``); ``feedback`` says it
     in words that a proposer can act on; ``hazards`` are those found in this gate. ``deviation`` is what
-    correctness saw of a kernel that passed; None in verdicts from before that was kept."""
+    correctness saw of a kernel that passed; None in verdicts from before that was kept. ``case`` is the one
+    that failed, None where none ran."""
 
     gate: GateName
     status: GateStatus
@@ -81,6 +105,11 @@ class GateResult:
     seconds: float = 0.0
     hazards: tuple[Hazard, ...] = ()
     deviation: Deviation | None = None
+    case: DrawnCase | None = None
+
+    def words(self, *, seed: bool = True) -> Sentence:
+        """The feedback with what the kernel was run with; the seed is no word for who writes kernels."""
+        return joined([self.feedback, self.case.words(seed=seed)]) if self.case else self.feedback
 
 
 @frozen

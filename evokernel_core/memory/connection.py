@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from evokernel_core.closing import Closing
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.memory.rows import Reader, Row, as_text
 from evokernel_core.private import private_file, private_folder
@@ -33,7 +33,7 @@ Given = tuple[Any, ...] | Mapping[str, Any]
 """Values for the ``?`` or ``:name`` of a condition."""
 
 
-class Connection:
+class Connection(Closing):
     """Opens the file, brings its schema up to date, and reads and writes rows (dicts) through sqlite-utils.
 
     Raises StoreError for a file that is not ours, cannot be opened or stays locked.
@@ -96,14 +96,6 @@ class Connection:
     def close(self) -> None:
         with self._lock:
             self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from evokernel_core.capture.client import AgentClient, CaptureWay, Way
 from evokernel_core.capture.environments import Interpreter
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.reference import ReferenceCase
+from evokernel_core.closing import Closing
 from evokernel_core.domain.eager import EagerComparison
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.region import Region
@@ -23,7 +24,7 @@ _MOST_RUNNING = 2
 """Agents kept at a time: files of different projects may have different interpreters."""
 
 
-class SharedAgent:
+class SharedAgent(Closing):
     """Captures and references, one call at a time. ``interpreter`` empty: look for one from each file's
     folder upwards, then from ``workspace`` upwards, a folder whose code may be run, where there is one.
 
@@ -43,12 +44,6 @@ class SharedAgent:
         self._lock = threading.Lock()
         self._rest: threading.Timer | None = None
         self._clients: OrderedDict[str, AgentClient] = OrderedDict()
-
-    def __enter__(self) -> SharedAgent:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def start_soon(self, path: Path) -> None:
         """Starts the agent of a file, whose torch is imported while the caller does other things. Why that

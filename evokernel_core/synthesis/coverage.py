@@ -21,7 +21,7 @@ def uncovered(text: str, region: Region) -> str:
         return Sentence("The file has no function {symbol}.", symbol=region.symbol)
     for statement in function.body:
         if not _inside(statement, region.span, text) and not _idle(statement, region.span, text):
-            return Sentence("Line {lineno} works on tensors outside of the region.", lineno=statement.lineno)
+            return Sentence("Line {line} works on tensors outside of the region.", line=statement.lineno)
     for _, expression in region.site.bindings if region.site else ():
         return Sentence("The argument {expression} is computed outside of the region.", expression=expression)
     for argument in region.task.graph.inputs if region.task else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import fields, frozen
 
@@ -86,21 +86,21 @@ def field_paths() -> Iterator[str]:
 
 def as_markdown(card: DataCard) -> str:
     """The card as a page."""
-    lines = [
+    blocks = [
         f"# Training samples for {card.purpose.value} fine-tuning",
         f"{card.samples} samples of {card.tasks} tasks, from {card.attempts} attempts. One JSON object a "
         f"line, schema `{card.schema}`, written by EvoKernel {card.version}.",
         "## Kept where",
-        *(f"- {filter_}" for filter_ in card.filters),
+        *_list(card.filters),
         "## Dropped",
         *(_table("attempts", card.dropped) or ["nothing"]),
     ]
     for what, counts in card.counts.items():
-        lines += [f"## By {what}", *_table("samples", counts)]
-    lines += ["Latencies are microseconds; modelled ones come from a time model, measured ones from a chip."]
-    lines += ["## Licence and consent", *(f"- {consent}" for consent in card.consent)]
-    lines += ["## Fields", ", ".join(f"`{field}`" for field in card.fields)]
-    return "\n\n".join(_joined(lines)) + "\n"
+        blocks += [f"## By {what}", *_table("samples", counts)]
+    blocks += ["Latencies are microseconds; modelled ones come from a time model, measured ones from a chip."]
+    blocks += ["## Licence and consent", *_list(card.consent)]
+    blocks += ["## Fields", ", ".join(f"`{field}`" for field in card.fields)]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _table(what: str, counts: Mapping[str, int]) -> list[str]:
@@ -109,15 +109,5 @@ def _table(what: str, counts: Mapping[str, int]) -> list[str]:
     return ["\n".join([f"| {what} | |", "|---:|---|", *(f"| {n} | {name} |" for name, n in counts.items())])]
 
 
-def _joined(lines: list[str]) -> Iterator[str]:
-    """Items of one list stand below each other, without an empty line between them."""
-    items: list[str] = []
-    for line in [*lines, ""]:
-        if line.startswith("- "):
-            items.append(line)
-            continue
-        if items:
-            yield "\n".join(items)
-            items = []
-        if line:
-            yield line
+def _list(items: Sequence[str]) -> list[str]:
+    return ["\n".join(f"- {item}" for item in items)] if items else []

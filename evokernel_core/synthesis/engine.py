@@ -43,6 +43,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.kept_verdicts import as_of_today
+from evokernel_core.synthesis.lessons import failure
 from evokernel_core.synthesis.policies.base import Policy, Refinement, SearchState
 from evokernel_core.synthesis.proposers.base import Begun, Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
@@ -293,7 +294,7 @@ class _Run:
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
             search.spend(known, attempt.tokens)
-            search.feedback = Sentence(attempt.feedback)
+            search.feedback = failure(known.verdict) if known else Sentence(attempt.feedback)
 
     def _start_from_what_is_known(self) -> bool:
         """Makes the best kernel of earlier runs attempt 1: trusted where this verifier judged it."""

@@ -171,7 +171,8 @@ def _describe(trial: Trial) -> str:
 
 
 def summary(verdict: Verdict) -> Sentence:
-    """One sentence about a verdict, for logs, events and prompts."""
+    """One sentence about a verdict, for logs, events and prompts: it says how the inputs of a failure were
+    drawn, and not what would draw them again."""
     latency = verdict.latency
     if verdict.feasible and latency:
         told = Sentence(
@@ -190,5 +191,10 @@ def summary(verdict: Verdict) -> Sentence:
         "Failed at {gate} ({code}): {feedback}",
         gate=GATES[failed.gate],
         code=failed.code,
-        feedback=failed.feedback,
+        feedback=failed.words(seed=False),
     )
+
+
+def failure(verdict: Verdict) -> Sentence:
+    """What is wrong with a kernel, empty where nothing is known to be."""
+    return Sentence() if verdict.feasible or verdict.is_slower else summary(verdict)

@@ -15,7 +15,7 @@ from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.ledger import Effect, Reward, gain_scale
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
-from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, error_class, lessons, rules, summary
+from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, error_class, failure, lessons, rules
 from evokernel_core.synthesis.proposers.base import Candidate, Priced, Proposal
 from evokernel_core.synthesis.rewards import draft_reward, refine_reward
 from evokernel_core.synthesis.search import Search
@@ -87,7 +87,6 @@ class Recorder:
         self, n: int, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, tokens: int
     ) -> None:
         verdict = candidate.verdict
-        feedback = "" if verdict.feasible or verdict.is_slower else summary(verdict)
         self.memory.record_candidate(candidate.source)
         self.memory.record_verdict(verdict, self.chip)
         row = self._row(
@@ -98,7 +97,7 @@ class Recorder:
             source_id=candidate.source.source_id,
             feasible=verdict.feasible,
             tokens=tokens,
-            feedback=feedback,
+            feedback=failure(verdict),
         )
         self.memory.record_attempt(row, used)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -31,24 +30,21 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.history import Payment, Tried
-from evokernel_core.synthesis.lessons import summary
+from evokernel_core.synthesis.lessons import failure, summary
 from evokernel_core.synthesis.privacy import MODEL, Privacy, neutral
 from evokernel_core.targets import author_for
-
-_SIZES = re.compile(r"\(with ([^;()]*); inputs:")
-_NAMED = re.compile(r"(\w+)=\d")
 
 
 @frozen
 class Taken:
-    """A judged attempt with its reward, the failure before it in words ("": none), and its parent as the
-    same verifier judged it on the same chip."""
+    """A judged attempt with its reward, the attempt before it, and its parent as the same verifier judged it
+    on the same chip."""
 
     tried: Tried
     source: KernelSource
     verdict: Verdict
     payment: Payment
-    feedback: str
+    before: Tried | None
     parent: Tried | None
 
     @property
@@ -85,7 +81,7 @@ class Samples:
         source = self._unnamed(taken.source, writer)
         parent = self._parent(attempt.parent, taken.parent, writer)
         context = tuple(self._context(taken.payment.event.shown))
-        state = State(neutral(self.task), attempt.stage, parent, self._words(taken.feedback), context)
+        state = State(neutral(self.task), attempt.stage, parent, self._failure(taken.before), context)
         diff = _diff(parent, source)
         action = Action(source.target, source.files, diff, source.strategy, author(source))
         ids = _digest(state, action), _digest(state)
@@ -117,22 +113,25 @@ class Samples:
             self._bare[key] = evolve(bare, strategy=evolve(bare.strategy, notes=notes))
         return self._bare[key]
 
-    def _words(self, text: str) -> str:
-        """Words of a verdict about some kernel."""
-        return self._checked(self._privacy.words(text))
+    def _failure(self, before: Tried | None) -> str:
+        """What was wrong with the attempt before, in words."""
+        if before is None or before.verdict is None:
+            return self._privacy.words(before.attempt.feedback) if before else ""
+        self._check(before.verdict)
+        return self._privacy.words(failure(before.verdict))
 
     def _said(self, source: KernelSource, verdict: Verdict) -> str:
         """Words of a verdict about a kernel, of which those about a model's own text stay."""
-        return self._checked(self._privacy.verdict(summary(verdict), source, verdict))
+        self._check(verdict)
+        return self._privacy.verdict(summary(verdict), source, verdict)
 
-    def _checked(self, reason: str) -> str:
+    def _check(self, verdict: Verdict) -> None:
         """The task of a verdict may have been captured from another file than the one that the memory has it
         from, and a verdict names sizes as that file does: raises ProposerError where it has such a name."""
-        ours = {symbol.name for symbol in neutral(self.task).symbols}
-        names = (name for sizes in _SIZES.findall(reason) for name in _NAMED.findall(sizes))
-        if any(len(name) > 1 and name not in ours for name in names):
+        case = verdict.failed_gate.case if verdict.failed_gate else None
+        ours = self.task.sizes.keys() | neutral(self.task).sizes.keys()
+        if case and any(len(name) > 1 and name not in ours for name, _ in case.sizes):
             raise ProposerError("A verdict has names of another file; verify the kernel again.")
-        return reason
 
     def _context(self, ids: Iterable[str]) -> Iterator[ShownItem]:
         """Experiences are kept without names of their own task."""

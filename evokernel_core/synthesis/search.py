@@ -10,7 +10,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.synthesis.code import code_id
-from evokernel_core.synthesis.lessons import error_class, summary
+from evokernel_core.synthesis.lessons import error_class, failure
 from evokernel_core.synthesis.proposers.base import Begun, Candidate
 from evokernel_core.synthesis.rewards import at_bound
 from evokernel_core.synthesis.wishes import Wishes
@@ -54,7 +54,7 @@ class Search:
         self._by_code.setdefault(code_id(candidate.source), id)
         verdict = candidate.verdict
         failed = verdict.failed_gate
-        self.feedback = Sentence() if verdict.feasible or verdict.is_slower else summary(verdict)
+        self.feedback = failure(verdict)
         self.failed_gate = failed.gate.value if failed else ""
 
     def known(self, source_id: str) -> Candidate | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import __version__
+from evokernel_core.closing import Closing
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.features import task_features
 from evokernel_core.domain.defects import contained
@@ -76,7 +77,7 @@ def _unheard(done: int, total: int, offer: Offer | None) -> None:
     return
 
 
-class Session:
+class Session(Closing):
     """Owns the agent, the verifier, the memory and the proposer; close it after use.
 
     ``workspace``, a folder whose code may be run, is where an interpreter is looked for that is not found
@@ -102,12 +103,6 @@ class Session:
         self._opening, self._opening_memory = threading.Lock(), threading.Lock()
         self._verifier: Verifier | None = None
         self._proposer: Proposer | None = None
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the agent and closes the memory if it is this session's own."""

@@ -125,7 +125,7 @@ def _wanted(
 ) -> Iterator[Taken]:
     """Rewarded attempts on a task that the choice wants, each kernel once for each start and judge."""
     payments = paid_for([entry.attempt for entry in known], paid)
-    feedback = {(entry.attempt.job_id, entry.attempt.n): entry.attempt.feedback for entry in known}
+    attempts = {(entry.attempt.job_id, entry.attempt.n): entry for entry in known}
     judged = {
         (entry.attempt.source_id, entry.attempt.verifier, entry.attempt.chip): entry
         for entry in known
@@ -144,7 +144,7 @@ def _wanted(
             dropped[why or Dropped.NO_VERDICT] += 1
             continue
         parent = judged.get((attempt.parent, attempt.verifier, attempt.chip))
-        before = feedback.get((attempt.job_id, attempt.n - 1), "")
+        before = attempts.get((attempt.job_id, attempt.n - 1))
         taken = Taken(entry, entry.source, entry.verdict, payment, before, parent)
         step = (attempt.parent, code_id(taken.source), attempt.verifier, attempt.chip)
         why = Dropped.REPEATED if step in seen else _unwanted(taken, choice)

@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from evokernel_core import temporary
 from evokernel_core.capture import agent
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.closing import Closing
 from evokernel_core.domain import operations
 from evokernel_core.domain.errors import InterpreterUnavailable, VerifierError
 from evokernel_core.domain.task import KernelTask
@@ -49,7 +49,7 @@ print(json.dumps(folders))
 """
 
 
-class ConfinedReferences:
+class ConfinedReferences(Closing):
     """A ReferenceRunner in a sandbox of its own. ``partly``: also where this machine cannot confine fully.
 
     Not for use by several threads at once.
@@ -61,14 +61,6 @@ class ConfinedReferences:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._client: AgentClient | None = None
         self._cases = 0
-
-    def __enter__(self) -> ConfinedReferences:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def reference(
         self,

@@ -374,7 +374,7 @@ def verdict_answer(
         verified=verdict.feasible,
         gates=[
             GateAnswer(gate=gate.gate.value, status=gate.status.value, code=gate.code,
-                       feedback=told(gate.feedback, MOST_TEXT), seconds=round(gate.seconds, 2))
+                       feedback=told(gate.words(), MOST_TEXT), seconds=round(gate.seconds, 2))
             for gate in verdict.gates
         ],
         hazards=hazards,

@@ -153,6 +153,13 @@ def test_kernels_of_a_program_are_numbered_from_one() -> None:
     assert strategy_changes(old, cut) == ("Grouping of operations: 0 1 instead of 0 | 1.",)
 
 
+def test_the_kernels_of_a_program_are_told_in_their_order() -> None:
+    groups = tuple((number,) for number in range(11))
+    old, new = (program(groups, *[{"tile": tile}] * 11) for tile in (1, 2))
+    wanted = tuple(f"Kernel {number}, tile: 2 instead of 1." for number in range(1, 12))
+    assert strategy_changes(old, new) == wanted
+
+
 def test_many_changes_end_with_their_number() -> None:
     new = evolve(STRATEGY, settings={f"s{n:02}": n for n in range(20)})
     assert strategy_changes(STRATEGY, new)[-1] == "And 11 further settings."

@@ -21,6 +21,7 @@ from evokernel_core.domain.settings import ModelEndpoint, RetrievalName
 from evokernel_core.domain.task import CATEGORIES, TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import (
+    DrawnCase,
     GateName,
     GateResult,
     GateStatus,
@@ -468,14 +469,15 @@ def test_what_all_prompts_say_is_credited_to_none(tasks: Mapping[str, KernelTask
 
 # -- feedback -------------------------------------------------------------------------------------
 
-NUMERIC = "Output 0 of shape [7] differs. (with n0=7; inputs: structured, seed 2077038443)"
+NUMERIC = "Output 0 of shape [7] differs."
+CASE = DrawnCase((("n0", 7),), "structured", 2077038443)
 
 
 def failing(task: KernelTask, notes: tuple[str, ...]) -> Candidate:
     source = ascendc_source("// tiling\n", "// wrong\n", Strategy("model", notes=notes))
     gates = (
         *(GateResult(gate, GateStatus.PASSED) for gate in (GateName.AUDIT, GateName.COMPILE)),
-        GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "numeric", NUMERIC),
+        GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "numeric", NUMERIC, case=CASE),
     )
     return Candidate(source, Verdict(task.task_id, source.source_id, "twin", gates))
 
@@ -486,7 +488,11 @@ def test_a_failure_says_what_passed_and_gives_no_seed(tasks: Mapping[str, Kernel
     text = draft(task, Context(children=(child,), feedback=summary(child.verdict))).messages[1]["content"]
     assert "Passed before it: audit, compile.\nFailed at correctness (numeric): Output 0" in text
     assert "Passed before: audit, compile. What it does: one pass over rows" in text
-    assert text.count("inputs: structured)") == 2 and "2077038443" not in text and "seed" not in text
+    assert (
+        text.count("differs. (with n0=7; inputs: structured)") == 2
+        and "2077038443" not in text
+        and "seed" not in text
+    )
 
 
 def test_earlier_attempts_come_with_their_times_and_what_they_do(tasks: Mapping[str, KernelTask]) -> None:

@@ -43,6 +43,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import (
     SLOWER,
+    DrawnCase,
     GateName,
     GateResult,
     GateStatus,
@@ -121,9 +122,9 @@ class DrawnVerifier:
 
 def _failure(task: KernelTask, source: KernelSource) -> GateResult:
     line = next(line for line in source.files[KERNEL].splitlines() if "Global" in line and "(" in line)
-    sizes = ", ".join(f"{name}=7" for name in task.sizes) or "the sizes of the file"
-    words = f"/home/{task.name}/op_kernel.cpp:7: {line.strip()} (with {sizes}; inputs: normal, seed 3)"
-    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "numeric", words)
+    case = DrawnCase(tuple((name, 7) for name in task.sizes), "normal", 3)
+    words = f"/home/{task.name}/op_kernel.cpp:7: {line.strip()}"
+    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "numeric", words, case=case)
 
 
 def searched(memory: Memory, task: KernelTask, budget: int = 12, job: str = "") -> None:
@@ -235,6 +236,7 @@ def test_a_step_has_what_its_author_was_shown(searched_memory: Callable[[int], M
     told = [step for step in found if step.state.feedback]
     assert failures and told
     assert all(step.state.feedback.startswith("Failed at correctness (numeric)") for step in told)
+    assert not any("seed" in words for words in failures | {step.state.feedback for step in told})
 
 
 def test_the_best_of_a_task_come_first_and_only_so_many(searched_memory: Callable[[int], Memory]) -> None:

@@ -133,7 +133,7 @@ def test_a_broken_kernel_fails_correctness(
     assert failed is not None
     assert (failed.gate, failed.code in codes) == (GateName.CORRECTNESS, True), failed
     assert words in failed.feedback
-    assert "seed" in failed.feedback
+    assert failed.case is not None
     assert verdict.latency is None
     assert not verdict.feasible
 

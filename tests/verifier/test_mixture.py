@@ -21,14 +21,20 @@ from evokernel_core.verifier.gates.cases import plan_cases
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from judge import special_sizes, tasks  # noqa: E402 - a script
+from judge import (  # noqa: E402 - a script
+    below_floor,
+    below_special_floor,
+    shares,
+    special_sizes,
+    tasks,
+)
 
 
 @pytest.mark.parametrize("task", tuple(tasks()), ids=lambda task: task.name)
 def test_every_class_is_drawn_as_often_as_its_floor_says(task: KernelTask) -> None:
     plans = (plan_cases(task, Draw(f"{number:032x}")) for number in range(150))
     drawn = [[(dict(plan.sizes), plan.distribution) for plan in cases] for cases in plans]
-    assert mixture.below_floor(task, mixture.shares(task, drawn)) == []
+    assert below_floor(task, shares(task, drawn)) == []
 
 
 ASKED = {"a short row": (700,), "a long row": (4096,)}
@@ -40,8 +46,7 @@ ASKED = {"a short row": (700,), "a long row": (4096,)}
 def test_special_sizes_are_drawn_as_often_as_their_floor_says(
     task: KernelTask, asked: tuple[int, ...]
 ) -> None:
-    shares = special_sizes(task, 60, *asked)
-    assert mixture.below_special_floor(shares) == []
+    assert below_special_floor(special_sizes(task, 60, *asked)) == []
 
 
 def test_the_docs_have_the_table() -> None:

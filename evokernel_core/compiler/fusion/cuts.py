@@ -92,7 +92,7 @@ class _Graph:
 
     @staticmethod
     def of(graph: Graph) -> _Graph:
-        nodes = {node.name: node for node in graph.nodes}
+        nodes = graph.nodes_by_name
         read = {
             node.name: frozenset(ref.name for ref in node.operands() if ref.name in nodes)
             for node in graph.nodes

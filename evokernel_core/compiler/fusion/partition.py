@@ -71,13 +71,12 @@ def in_order(task: KernelTask, groups: Iterable[Group], views: frozenset[str]) -
 def base_of(graph: Graph, ref: ValueRef, held: frozenset[str]) -> ValueRef:
     """The value under a chain of views that only change the shape and that no kernel in ``held``
     computes."""
-    nodes = {node.name: node for node in graph.nodes}
-    node = nodes.get(ref.name)
+    node = graph.nodes_by_name.get(ref.name)
     while node is not None and node.op in SAME_ORDER and node.name not in held:
         operand = next(iter(node.operands()), None)
         if operand is None:  # numbers that are made
             break
-        ref, node = operand, nodes.get(operand.name)
+        ref, node = operand, graph.nodes_by_name.get(operand.name)
     return ref
 
 
@@ -95,14 +94,9 @@ class _Cutter:
 
     def __attrs_post_init__(self) -> None:
         graph = self.task.graph
-        self.nodes = {node.name: node for node in graph.nodes}
+        self.nodes, self.inputs = graph.nodes_by_name, graph.inputs_by_name
         self.places = {node.name: index for index, node in enumerate(graph.nodes)}
-        self.inputs = {operand.name: operand for operand in graph.inputs}
-        readers: dict[str, list[str]] = {}
-        for node in graph.nodes:
-            for ref in node.operands():
-                readers.setdefault(ref.name, []).append(node.name)
-        self.readers = {name: tuple(value) for name, value in readers.items()}
+        self.readers = {name: tuple(node.name for node in nodes) for name, nodes in graph.readers.items()}
 
     # -- growing ------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from evokernel_core.compiler.shapes.views import VIEWS, operand_access
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.sentence import Sentence
-from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.domain.tensor import Dim
 
 
 @frozen
@@ -43,14 +43,7 @@ class GraphLowering:
     slices of inputs are read where they lie."""
 
     def __init__(self, graph: Graph, in_stripes: bool = False) -> None:
-        self.graph, self.in_stripes = graph, in_stripes
-        self.inputs = {operand.name: operand for operand in graph.inputs}
-        self.nodes = {node.name: node for node in graph.nodes}
-
-    def spec(self, ref: ValueRef) -> TensorSpec:
-        if ref.name in self.inputs:
-            return self.inputs[ref.name].spec
-        return self.nodes[ref.name].outputs[ref.index]
+        self.graph, self.spec, self.in_stripes = graph, graph.spec, in_stripes
 
     def reductions(self) -> list[Split]:
         """How every reduction splits the dimensions of its operand."""
@@ -105,9 +98,9 @@ class _LoweringWalk:
         """The value of a graph name where it is read at ``access``."""
         key = (ref.name, ref.index, access)
         if key not in self.known:
-            graph_input = self.graph.inputs.get(ref.name)
+            graph_input = self.graph.graph.inputs_by_name.get(ref.name)
             self.known[key] = (
-                self._node(self.graph.nodes[ref.name], ref.index, access)
+                self._node(self.graph.graph.nodes_by_name[ref.name], ref.index, access)
                 if graph_input is None
                 else self._input(graph_input, access)
             )
@@ -116,18 +109,14 @@ class _LoweringWalk:
     def _input(self, graph_input: GraphInput, access: Access) -> Operand:
         if graph_input.kind is InputKind.SCALAR:
             return self.builder.emit("scalar", detail=graph_input.name)
-        atoms = flatten(access)
-        if list(atoms) != sorted(set(atoms)):
-            raise PlanError(
-                "Input {name} is combined with itself along two dimensions.", name=graph_input.name
-            )
+        atoms = atoms_of(graph_input, access)
         load = Load(graph_input.name, atoms)
         return self.builder.load(load, self._domain(atoms), graph_input.spec.dtype)
 
     def _part(self, node: Node, access: Access) -> Operand:
         """A slice of an input that all points of the space read one element each of."""
         source, atoms = _only_operand(node), flatten(access)
-        graph_input = self.graph.inputs.get(source.name)
+        graph_input = self.graph.graph.inputs_by_name.get(source.name)
         stripe = stripe_of(node, self.graph.spec(source))
         if not self.graph.in_stripes or graph_input is None or stripe is None:
             raise PlanError("{op} is copied before it is computed with.", op=node.op)
@@ -213,6 +202,14 @@ def _only_operand(node: Node) -> ValueRef:
 
 def _total(space: Space, atoms: tuple[int, ...]) -> Extent:
     return product(space.atoms[atom] for atom in atoms)
+
+
+def atoms_of(graph_input: GraphInput, access: Access) -> tuple[int, ...]:
+    """What an input is read along. Raises PlanError where two of its dimensions go the same way."""
+    atoms = flatten(access)
+    if list(atoms) != sorted(set(atoms)):
+        raise PlanError("Input {name} is combined with itself along two dimensions.", name=graph_input.name)
+    return atoms
 
 
 def _without_operands(graph: GraphLowering, node: Node) -> Call:

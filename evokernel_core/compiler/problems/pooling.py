@@ -136,7 +136,7 @@ class Window:
 def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     """The one windowed computation of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
+    nodes = graph.nodes_by_name
     node = one_node(task, ops, Sentence("The kernel has not exactly one pooling or depthwise convolution."))
     bases = [below_views(graph, ref) for ref in graph.outputs]
     if any(base.name != node.name for base in bases) or len(set(bases)) < len(bases):

@@ -106,7 +106,7 @@ def read_product(task: KernelTask, *, takes_bias: bool = False) -> Product:
     """The one product of a task, and what is added to each of its rows if ``takes_bias``. Raises PlanError
     where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
+    nodes = graph.nodes_by_name
     node = product_node(task)
     if len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one matrix product with one result.")

@@ -36,7 +36,7 @@ def only_node(task: KernelTask, ops: Collection[str], reason: Sentence) -> Node:
 
 def below_views(graph: Graph, ref: ValueRef) -> ValueRef:
     """The value under a chain of views that keep the order of elements."""
-    nodes = {node.name: node for node in graph.nodes}
+    nodes = graph.nodes_by_name
     while ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
         ref = next(iter(nodes[ref.name].operands()))
     return ref
@@ -45,9 +45,9 @@ def below_views(graph: Graph, ref: ValueRef) -> ValueRef:
 def input_below(graph: Graph, ref: ValueRef, reader: str) -> str:
     """The input that ``reader`` reads through views. Raises PlanError where it is computed first."""
     base = below_views(graph, ref).name
-    if computed := next((node.op for node in graph.nodes if node.name == base), None):
+    if computed := graph.nodes_by_name.get(base):
         raise PlanError(
-            "{computed} before {reader} is a kernel of its own.", computed=computed, reader=reader
+            "{computed} before {reader} is a kernel of its own.", computed=computed.op, reader=reader
         )
     return base
 
@@ -64,7 +64,7 @@ def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
     """The part of a task that reads the value ``ref``, which becomes an input, on the way to the outputs.
     Raises PlanError where nothing is left to do."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
+    nodes = graph.nodes_by_name
     names: set[str] = set()
     read: set[str] = set()
     waiting = list(graph.outputs)

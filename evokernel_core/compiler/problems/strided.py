@@ -49,7 +49,7 @@ def dense(shape: Sequence[Dim]) -> tuple[Group, ...]:
 def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...]]:
     """The input that ``ref`` is a view of, and where the elements of ``ref`` lie in it. Raises PlanError
     where something is computed on the way, or elements lie at no constant distances."""
-    nodes = {node.name: node for node in task.graph.nodes}
+    nodes = task.graph.nodes_by_name
     chain: list[Node] = []
     while ref.name in nodes:
         chain.append(nodes[ref.name])

@@ -6,7 +6,7 @@ cores have nothing to do behind the convolution, they frame images in L2 while t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve
 
@@ -31,13 +31,8 @@ def framed_beside(task: KernelTask, device: Device) -> KernelTask:
     makers = {node.name: node for node in graph.nodes if node.op == SPACE_TO_DEPTH.name}
     if not makers:
         return task
-    readers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for ref in node.operands():
-            readers.setdefault(ref.name, []).append(node)
     nodes = [
-        _with_frame(node, makers) if _gains(node, makers, readers, task, device) else node
-        for node in graph.nodes
+        _with_frame(node, makers) if _gains(node, makers, task, device) else node for node in graph.nodes
     ]
     return evolve(task, graph=graph.computed_by(alive(nodes, graph.outputs), graph.outputs))
 
@@ -48,28 +43,22 @@ def _with_frame(node: Node, makers: Mapping[str, Node]) -> Node:
     return evolve(node, args=(x, *node.args[1:], before))
 
 
-def _gains(
-    node: Node,
-    makers: Mapping[str, Node],
-    readers: Mapping[str, list[Node]],
-    task: KernelTask,
-    device: Device,
-) -> bool:
+def _gains(node: Node, makers: Mapping[str, Node], task: KernelTask, device: Device) -> bool:
     if node.op != CONVOLUTION.name:
         return False
     x, weight = tuple(node.operands())[:2]
     maker = makers.get(x.name)
-    if maker is None or len(readers[x.name]) != 1 or bool(node.args[6]):
+    if maker is None or len(task.graph.readers[x.name]) != 1 or bool(node.args[6]):
         return False
     phases = literal(node.args[5])
     is_wide = (
         phases > 1 or task.graph.spec(weight).shape[-1] != 1
     )  # else rows are joined, which frames are not
     is_large = maker.outputs[0].nbytes(task.sizes) >= device.l2_bytes // _LEAST_SHARE
-    return is_wide and is_large and phases <= _MOST_PHASES and not _is_changed(node, readers)
+    return is_wide and is_large and phases <= _MOST_PHASES and not _is_changed(node, task.graph.readers)
 
 
-def _is_changed(node: Node, readers: Mapping[str, list[Node]]) -> bool:
+def _is_changed(node: Node, readers: Mapping[str, Sequence[Node]]) -> bool:
     """Whether vector cores take the result up: it is changed element by element, by more than a ReLU."""
     after = list(_behind(node, readers))
     if len(after) == 1 and after[0].op == RELU:
@@ -77,7 +66,7 @@ def _is_changed(node: Node, readers: Mapping[str, list[Node]]) -> bool:
     return any(reader.op in POINTWISE for reader in after)
 
 
-def _behind(node: Node, readers: Mapping[str, list[Node]]) -> Iterable[Node]:
+def _behind(node: Node, readers: Mapping[str, Sequence[Node]]) -> Iterable[Node]:
     """What reads a value, also through views."""
     for reader in readers.get(node.name, ()):
         if reader.op in SAME_ORDER:

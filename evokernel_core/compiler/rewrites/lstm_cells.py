@@ -95,12 +95,7 @@ def _recurrence(node: Node, call: _Call, writer: GraphWriter) -> tuple[ValueRef,
 
 class _LstmSearch:
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._nodes = {node.name: node for node in graph.nodes}
-        self._readers: dict[str, int] = {}
-        for node in graph.nodes:
-            for name in {ref.name for ref in node.operands()}:
-                self._readers[name] = self._readers.get(name, 0) + 1
+        self._graph, self._nodes = graph, graph.nodes_by_name
 
     def chain(self) -> tuple[list[str], list[_Call]] | None:
         """The hidden states of a loop over all steps of a tensor, and its calls."""
@@ -121,7 +116,7 @@ class _LstmSearch:
     def _stays_inside(self, name: str) -> bool:
         """Whether a cell state is read by its hidden state and by the next call only."""
         returned = any(ref.name == name for ref in self._graph.outputs)
-        return self._readers.get(name, 0) == 2 and not returned
+        return len({node.name for node in self._graph.readers.get(name, ())}) == 2 and not returned
 
     def _call(self, node: Node) -> _Call | None:
         """The call whose hidden state is ``node``: sigmoid(output) * tanh(forget * cell + input * new)."""

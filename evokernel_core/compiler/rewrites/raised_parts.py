@@ -6,6 +6,7 @@ Code that converts a tensor and then splits it would write the converted one to 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from attrs import evolve
 
@@ -33,10 +34,6 @@ def _read_in_parts(task: KernelTask) -> set[str]:
     """The nodes of element-wise operations that only parts are read of, and that read an input or such a
     node."""
     graph = task.graph
-    readers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for ref in node.operands():
-            readers.setdefault(ref.name, []).append(node)
     outputs = {ref.name for ref in graph.outputs}
     inputs, whole = {operand.name for operand in graph.inputs}, set[str]()
     for node in graph.nodes:
@@ -47,7 +44,7 @@ def _read_in_parts(task: KernelTask) -> set[str]:
         ):
             whole.add(node.name)
     for node in reversed(graph.nodes):
-        if node.name in whole and not _is_cut(node, readers[node.name], whole, task):
+        if node.name in whole and not _is_cut(node, graph.readers[node.name], whole, task):
             whole.discard(node.name)
     for node in graph.nodes:  # what is below must be an input still
         if node.name in whole and next(node.operands()).name not in inputs | whole:
@@ -62,7 +59,7 @@ def _is_unary(node: Node, graph: Graph) -> bool:
     )
 
 
-def _is_cut(node: Node, readers: list[Node], whole: set[str], task: KernelTask) -> bool:
+def _is_cut(node: Node, readers: Sequence[Node], whole: set[str], task: KernelTask) -> bool:
     """Whether all that reads a node are parts, which have as many elements together at most, or another such
     node alone."""
     if len(readers) == 1 and readers[0].name in whole:

@@ -142,8 +142,7 @@ def _dimension(node: Node) -> int:
 
 class _CellSearch:
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._nodes = {node.name: node for node in graph.nodes}
+        self._graph, self._nodes = graph, graph.nodes_by_name
 
     def chain(self) -> tuple[list[Node], _Cell] | None:
         """The states of a loop over all steps of a tensor, and its first cell."""

@@ -111,7 +111,7 @@ def _boxes(task: KernelTask) -> list[Box]:
     for node in graph.nodes:
         if node.op not in VIEWS | WORK:
             raise PlanError("{op} does more than move elements.", op=node.op)
-    walk = _BoxWalk(task, {node.name: node for node in graph.nodes}, spec.dtype)
+    walk = _BoxWalk(task, graph.nodes_by_name, spec.dtype)
     boxes = list(walk.read(graph.outputs[0], Reading.whole(spec.shape)))
     if len(boxes) > MOST_BOXES:
         raise PlanError(

@@ -76,18 +76,16 @@ def operations(graph: Graph, sizes: Mapping[str, int]) -> tuple[Operation, ...]:
 
 def operand_of(graph: Graph, ref: ValueRef, sizes: Mapping[str, int]) -> Operand:
     """A value of the graph. A broadcast view is read at the size of what it views."""
-    maker = next((node for node in graph.nodes if node.name == ref.name), None)
+    maker = graph.nodes_by_name.get(ref.name)
     while maker is not None and op_name(maker.op) == "expand" and (viewed := next(maker.operands(), None)):
         ref = viewed
-        maker = next((node for node in graph.nodes if node.name == viewed.name), None)
+        maker = graph.nodes_by_name.get(viewed.name)
     return evolve(_operand(graph.spec(ref), sizes), is_given=_is_given(graph, ref))
 
 
 def _is_given(graph: Graph, ref: ValueRef) -> bool:
-    makers = {node.name: node for node in graph.nodes}
     viewed: ValueRef | None = ref
-    while viewed is not None and viewed.name in makers:
-        maker = makers[viewed.name]
+    while viewed is not None and (maker := graph.nodes_by_name.get(viewed.name)):
         if not is_view(maker):
             return False
         viewed = next(maker.operands(), None)

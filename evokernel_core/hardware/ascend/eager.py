@@ -67,7 +67,7 @@ def eager_launches(
 def _copies(graph: Graph, sizes: Mapping[str, int], chip: Chip) -> Iterator[Launch]:
     """Launches that copy a value as it is: where the program asks for one, and reshapes that make rows
     without gaps of what has none."""
-    known = {operand.name for operand in graph.inputs} | {node.name for node in graph.nodes}
+    known = graph.inputs_by_name.keys() | graph.nodes_by_name.keys()
     copied = [ref for ref in graph.copies if ref.name in known]  # parts of a graph have fewer
     copied += [next(node.operands()) for node in graph.nodes if _is_copied(node, graph)]
     return (_copy(ref, graph, sizes, chip) for ref in copied)
@@ -75,7 +75,7 @@ def _copies(graph: Graph, sizes: Mapping[str, int], chip: Chip) -> Iterator[Laun
 
 def _copy(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], chip: Chip) -> Launch:
     """A value as it lies into one without gaps."""
-    maker = next((node for node in graph.nodes if node.name == ref.name), None)
+    maker = graph.nodes_by_name.get(ref.name)
     operand = operand_of(graph, ref, sizes)
     if maker is not None and op_name(maker.op) in _EXCHANGES:
         return rows_moved(operand, chip) if _keeps_rows(maker) else transposed(operand, chip)

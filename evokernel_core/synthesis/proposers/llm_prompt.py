@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Container, Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -46,7 +45,6 @@ FORM = 1_200
 """Characters in which the form of an answer is told, at most."""
 LONGEST_WORDS = 400
 """Characters of what an attempt's author says of it."""
-_SEED = re.compile(r", seed \d+(?=\))")
 
 _ASKED: Mapping[str, str] = {
     Objection.SLOW: "slower than wanted: it has to gain more than small steps do",
@@ -163,7 +161,7 @@ def _common(known: Iterable[Experience], *, has_kernel: bool, has_similar: bool)
 def _attempt(child: Candidate, privacy: Privacy) -> str:
     """What came of an attempt, where its time went, and what its author says that it does."""
     verdict, strategy = child.verdict, child.source.strategy
-    told = [_without_seed(privacy.verdict(summary(verdict), child.source, verdict))]
+    told = [privacy.verdict(summary(verdict), child.source, verdict)]
     if verdict.latency and verdict.latency.pipes:
         busy = ", ".join(f"{pipe} {us:.2f} us" for pipe, us in verdict.latency.pipes)
         told.append(f"Busy: {busy}.")
@@ -177,11 +175,6 @@ def _attempt(child: Candidate, privacy: Privacy) -> str:
 def _passed(verdict: Verdict) -> list[str]:
     """The gates before the one that failed."""
     return [str(GATES[gate.gate]) for gate in verdict.gates if gate.status is GateStatus.PASSED]
-
-
-def _without_seed(text: str) -> str:
-    """How inputs are drawn is told, and not what would draw them again."""
-    return _SEED.sub("", text)
 
 
 def _faster_us(context: Context) -> float:
@@ -221,10 +214,10 @@ def _feedback(text: str, failed: Candidate | None, privacy: Privacy) -> str:
     """The last words of the verifier: those about ``failed`` where they are."""
     gate = failed.verdict.failed_gate if failed else None
     if failed is None or gate is None or gate.feedback not in text:
-        return _without_seed(privacy.words(text))
+        return privacy.words(text)
     passed = _passed(failed.verdict)
     before = f"Passed before it: {', '.join(passed)}.\n" if passed else ""
-    return before + _without_seed(privacy.verdict(text, failed.source, failed.verdict))
+    return before + privacy.verdict(text, failed.source, failed.verdict)
 
 
 def last_failure(children: tuple[Candidate, ...]) -> Candidate | None:

@@ -8,9 +8,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.author import KernelAuthor
 from evokernel_core.compiler.family import Family, Move
-from evokernel_core.compiler.fusion import program as programs_of
 from evokernel_core.compiler.fusion.cuts import recuts, with_moments_apart
-from evokernel_core.compiler.fusion.program import described, joined, whole_batch
+from evokernel_core.compiler.fusion.program import joined, whole_batch
 from evokernel_core.compiler.fusion.records import PROGRAM, Program
 from evokernel_core.compiler.planned import of_legalised
 from evokernel_core.compiler.planned_task import PlannedTask
@@ -40,19 +39,8 @@ _MOVES_PER_KIND = 24
 """Refinement steps offered for one kernel of a program."""
 
 
-def moves(planned: PlannedTask, target: Target) -> tuple[Move, ...]:
-    """The named steps from a planned task; those of a program's most expensive kernels come first."""
-    if planned.is_lone:
-        ((task, family),), (schedule,) = planned.program.kinds, planned.schedules
-        return family.moves(task, schedule, chip_of(planned.device))
-    return tuple(
-        evolve(move, strategy=described(program, move.strategy, chip_of(planned.device)))
-        for program, move in _program_moves(planned, target)
-    )
-
-
-def _program_moves(planned: PlannedTask, target: Target) -> Iterator[tuple[Program, Move]]:
-    """The steps, each with the program that it leads to."""
+def program_moves(planned: PlannedTask, target: Target) -> Iterator[tuple[Program, Move]]:
+    """``Target.program_moves``: those of the most expensive kernels come first."""
     program = planned.program
     yield from ((program, move) for move in _other_chunks(planned))
     yield from ((program, move) for move in _kernel_moves(planned))
@@ -136,12 +124,11 @@ _PASSES = Passes(
 )
 
 
-@frozen
+@frozen(eq=False)
 class AscendC:
     """Kernels for Ascend NPUs, in C++ with CANN's AscendC API. Its devices are ``Chip``s."""
 
     name: str = "ascendc"
-    described = staticmethod(programs_of.described)
     require_legal = staticmethod(programs.require_legal)
     estimate_us = staticmethod(programs.estimate_us)
     write = staticmethod(programs.write)
@@ -168,8 +155,8 @@ class AscendC:
             apart = None if other is None else with_moments_apart(task, other, device, self)
             yield from (choice for choice in (other, apart) if choice is not None and choice != program)
 
-    def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
-        return moves(planned, self)
+    def program_moves(self, planned: PlannedTask) -> Iterator[tuple[Program, Move]]:
+        return program_moves(planned, self)
 
     def audit(self, task: KernelTask, source: KernelSource) -> GateResult:
         from evokernel_core.targets.ascendc.audit import audit  # the twin's headers and libclang with it

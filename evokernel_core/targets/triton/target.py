@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from attrs import evolve, frozen
 
 from evokernel_core.compiler.family import Family, Move
-from evokernel_core.compiler.fusion import program as programs_of
 from evokernel_core.compiler.fusion.cuts import recuts
 from evokernel_core.compiler.fusion.program import draft, joined
 from evokernel_core.compiler.fusion.records import PROGRAM, Program
@@ -45,12 +44,11 @@ def _one_layer(*_: object) -> int:
 _PASSES = Passes(rewrites={"aten.convolution.default": _kept, **rewrites_with(_one_layer)})
 
 
-@frozen
+@frozen(eq=False)
 class Triton:
     """Kernels for GPUs, in Triton. Its devices are ``Gpu``s."""
 
     name: str = "triton"
-    described = staticmethod(programs_of.described)
     require_legal = staticmethod(programs.require_legal)
     estimate_us = staticmethod(programs.estimate_us)
     write = staticmethod(programs.write)
@@ -76,17 +74,8 @@ class Triton:
     def other_programs(self, task: KernelTask, program: Program, device: Device) -> Iterator[Program]:
         yield from (recut.program for recut in recuts(task, program, device, self))
 
-    def moves(self, planned: PlannedTask) -> tuple[Move, ...]:
-        if planned.is_lone:
-            ((task, family),), (schedule,) = planned.program.kinds, planned.schedules
-            return family.moves(task, schedule, planned.device)
-        return tuple(
-            evolve(move, strategy=self.described(program, move.strategy, planned.device))
-            for program, move in self._program_moves(planned)
-        )
-
-    def _program_moves(self, planned: PlannedTask) -> Iterator[tuple[Program, Move]]:
-        """The steps, each with the program that it leads to; those of the kernel that takes longest first."""
+    def program_moves(self, planned: PlannedTask) -> Iterator[tuple[Program, Move]]:
+        """Those of the kernel that takes longest come first."""
         program, parts = planned.program, planned.schedules
         cost = [program.launches(kind) * planned.kernel_us(kind) for kind in range(len(parts))]
         for kind in sorted(range(len(parts)), key=cost.__getitem__, reverse=True):

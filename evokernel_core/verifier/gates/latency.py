@@ -84,12 +84,6 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float,
     return Early(timing, _failed(SLOWER, words), latency)
 
 
-def timed_at_full_size(task: KernelTask, built: Any, backend: Backend) -> tuple[GateResult, Latency | None]:
-    """The gate's result of one launch at full size with the scalars that were captured, of a kernel that
-    nobody has compared. Raises CandidateError where it does not run."""
-    return judge(task, backend, backend.measure(built, captured_request(task)))
-
-
 def captured_request(task: KernelTask) -> TimingRequest:
     """A launch at the sizes and with the scalars that were captured."""
     scalars = tuple(operand.value or 0.0 for operand in task.graph.inputs if operand.kind is InputKind.SCALAR)

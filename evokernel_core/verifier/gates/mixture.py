@@ -288,40 +288,6 @@ def told(task: KernelTask) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return sizes if task.symbols else (), tuple(each.name for each in known if each.is_of_values)
 
 
-def special_shares(
-    task: KernelTask, hints: Hints, verifications: Sequence[Sequence[Mapping[str, int]]]
-) -> dict[str, dict[str, float]]:
-    """Of each class of sizes, for each symbol the share of verifications in which it has one of it, and as
-    ``ANY`` that in which some symbol has; one verification is the sizes of its cases."""
-    result: dict[str, dict[str, float]] = {}
-    for class_ in SIZE_CLASSES:
-        of = {symbol.name: _members(class_, symbol, hints) for symbol in task.symbols}
-        seen = [
-            {name for sizes in cases for name in of if sizes[name] in of[name]} for cases in verifications
-        ]
-        counts = {name: sum(name in names for names in seen) for name in of} | {ANY: sum(map(bool, seen))}
-        result[class_.name] = {name: count / len(verifications) for name, count in counts.items()}
-    return result
-
-
-def below_special_floor(shares: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """The classes of sizes that fewer verifications have than their floor, or that some symbol never has."""
-    return [
-        class_.name
-        for class_ in SIZE_CLASSES
-        if class_.floor and (shares[class_.name][ANY] < class_.floor or not min(shares[class_.name].values()))
-    ]
-
-
-def _members(class_: SizeClass, symbol: Symbol, hints: Hints) -> frozenset[int]:
-    return frozenset(size for seed in range(_SEEDS) for size in class_.of(symbol, hints, Random(seed)))
-
-
-_SEEDS = 100
-ANY = "any"
-"""Names the share of verifications in which at least one symbol has a size of a class."""
-
-
 def narrowest(task: KernelTask) -> str:
     """The dtype of the inputs of floats that holds the least range, ``float32`` where there are none."""
     dtypes = {operand.spec.dtype for operand in task.graph.inputs if operand.kind is not InputKind.SCALAR}
@@ -358,21 +324,3 @@ def even_size(symbol: Symbol, most: int, numbers: Random) -> int:
             if least <= candidate <= most and not is_power(candidate):
                 return candidate
     return max(min(size, most), symbol.minimum)
-
-
-def below_floor(task: KernelTask, deviations: Mapping[str, float]) -> list[str]:
-    """The classes that fewer verifications have than their floor."""
-    return [
-        class_.name for class_ in CLASSES if class_.applies(task) and deviations[class_.name] < class_.floor
-    ]
-
-
-def shares(
-    task: KernelTask, verifications: Sequence[Sequence[tuple[Mapping[str, int], str]]]
-) -> dict[str, float]:
-    """Of each class the share of verifications that have it; one is its cases' sizes and distributions."""
-    return {
-        class_.name: sum(any(class_.holds(task, *case) for case in cases) for cases in verifications)
-        / len(verifications)
-        for class_ in CLASSES
-    }

@@ -17,6 +17,7 @@ from evokernel_core.domain.task import KernelTask, Tolerance, tolerance_for
 from evokernel_core.domain.verdict import (
     NUMERIC,
     Deviation,
+    DrawnCase,
     GateName,
     GateResult,
     GateStatus,
@@ -146,7 +147,7 @@ def judged(
         rounded = _rounded(task, compared, reference, judges.reference, folders.reference / "rounded")
         problems, deviation = _differences(task, compared, rounded, case)
     if problems:
-        return failed(NUMERIC, joined([*problems, _where(plan)]), execution.hazards)
+        return failed(NUMERIC, joined(problems), execution.hazards, plan)
     return passed(execution.hazards, deviation)
 
 
@@ -197,9 +198,9 @@ def _execution_failure(execution: Execution, plan: CasePlan) -> GateResult | Non
     """Why the run itself fails the gate, if it does: it did not end well or broke a rule."""
     errors = [hazard for hazard in execution.hazards if hazard.severity is Severity.ERROR]
     if errors:
-        return failed(errors[0].code, joined([_hazard_words(errors), _where(plan)]), execution.hazards)
+        return failed(errors[0].code, _hazard_words(errors), execution.hazards, plan)
     if execution.status is not RunStatus.OK:
-        return failed(str(execution.status), joined([execution.message, _where(plan)]), execution.hazards)
+        return failed(str(execution.status), execution.message, execution.hazards, plan)
     return None
 
 
@@ -279,23 +280,17 @@ def _is_apart(comparison: Comparison, output: _Output) -> bool:
     return away > AGREEMENT.get(output.dtype, 0.0) and away > agreement_of(output.right, output.dtype)
 
 
-def _where(plan: CasePlan) -> Sentence:
-    sizes = ", ".join(f"{name}={size}" for name, size in plan.sizes) or Sentence("the sizes of the file")
-    return Sentence(
-        "(with {sizes}; inputs: {distribution}, seed {seed})",
-        sizes=sizes,
-        distribution=plan.distribution,
-        seed=plan.seed,
-    )
-
-
 def passed(hazards: tuple[Hazard, ...], deviation: Deviation | None) -> GateResult:
     """The gate's result of a kernel that computes what PyTorch does."""
     return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=hazards, deviation=deviation)
 
 
-def failed(code: str, feedback: str, hazards: tuple[Hazard, ...] = ()) -> GateResult:
-    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, feedback, hazards=hazards)
+def failed(
+    code: str, feedback: str, hazards: tuple[Hazard, ...] = (), plan: CasePlan | None = None
+) -> GateResult:
+    """The gate's result of a kernel that fails, at a case where one ran."""
+    case = DrawnCase(plan.sizes, plan.distribution, plan.seed) if plan else None
+    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, feedback, hazards=hazards, case=case)
 
 
 _LONG_SUMS = frozenset(

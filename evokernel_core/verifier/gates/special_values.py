@@ -51,12 +51,6 @@ UNDOCUMENTED: Mapping[str, str] = {
     ),
 }
 """Operations of which infinities alone are asked, and why."""
-EXEMPT: Mapping[str, str] = {
-    "pow": "of two tensors, and of exponent 0: 1 ** NaN and NaN ** 0 are 1, exp(y * ln x) is NaN",
-    "fmod": "of infinite operands: there is no such instruction, and x - trunc(x / y) * y is NaN",
-    "atan2": "of two infinities: there is no such instruction, and their quotient is NaN",
-}
-"""Operations of which neither is asked; of those that stand in no table neither is asked yet."""
 
 
 class NonFinite(StrEnum):

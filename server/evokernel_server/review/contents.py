@@ -202,7 +202,7 @@ def _gate(gate: GateResult, verdict: Verdict, task: KernelTask) -> Gate:
 def _detail(gate: GateResult, verdict: Verdict, task: KernelTask) -> str:
     """What a gate found, in words."""
     if gate.status is not GateStatus.PASSED:
-        return plain(told(gate.feedback), _DETAIL)
+        return plain(told(gate.words()), _DETAIL)
     said = {
         GateName.AUDIT: _("Static checks passed."),
         GateName.COMPILE: _("Compiled by {verifier}.", verifier=verdict.verifier),

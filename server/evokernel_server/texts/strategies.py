@@ -5,6 +5,7 @@ Everything is read from what a Strategy declares: its family, its archive cell, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from attrs import evolve, fields, frozen
@@ -138,13 +139,21 @@ def _settings(old: Strategy, new: Strategy) -> Iterator[ScheduleChange]:
     """Settings mean the same in strategies of one family and version only."""
     if (old.family, old.version) != (new.family, new.version):
         return
-    before, after = old.all_settings(), new.all_settings()
+    before, after = (
+        {(number, name): value for number, name, value in strategy.each_setting()} for strategy in (old, new)
+    )
     if old.groups != new.groups:
         yield _other(_("grouping of operations"), _grouping(old), _grouping(new))
         return  # the kernels' numbers are others
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            yield _setting_change(_setting(name), before.get(name), after.get(name))
+    for key in sorted(before.keys() | after.keys(), key=_place):
+        if before.get(key) != after.get(key):
+            yield _setting_change(_setting(*key), before.get(key), after.get(key))
+
+
+def _place(key: tuple[int | None, str]) -> tuple[float, str]:
+    """Settings of kernels come first, then those of the program."""
+    number, name = key
+    return math.inf if number is None else number, name
 
 
 def _setting_change(name: str, old: Setting | None, new: Setting | None) -> ScheduleChange:
@@ -167,11 +176,10 @@ def _grouping(strategy: Strategy) -> str:
     return plain(" | ".join(" ".join(map(str, group)) for group in strategy.groups))
 
 
-def _setting(name: str) -> str:
-    """``0.tile``: a setting of the first kernel of a program."""
-    number, _dot, own = name.rpartition(".")
-    words = _(_SETTINGS[own]) if own in _SETTINGS else own.replace("_", " ")
-    kernel = _("kernel {number}, ", number=int(number) + 1) if number.isdigit() else ""
+def _setting(number: int | None, name: str) -> str:
+    """A setting of a kernel of a program, or of the strategy itself."""
+    words = _(_SETTINGS[name]) if name in _SETTINGS else name.replace("_", " ")
+    kernel = "" if number is None else _("kernel {number}, ", number=number + 1)
     return plain(f"{kernel}{words}")
 
 

@@ -109,7 +109,7 @@ def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Dr
     """The code and the words of the gate that fails, empty where none does."""
     verifier = LocalVerifier(agent, TwinBackend(ascendc(CHIP)), draw=lambda: draw)
     failed = verifier.verify(task, source).failed_gate
-    return f"{failed.code}: {failed.feedback}" if failed else ""
+    return f"{failed.code}: {failed.words()}" if failed else ""
 
 
 @few("wrong", WRONG, keep=(3, 4, 6, 10, 15, 16), ids=lambda wrong: wrong.wants)

@@ -38,7 +38,8 @@ from .library import of_python
 from .lifting import Setting
 from .members import Begins, Members, classes_read
 from .process import ProcessCalls
-from .reads import Reads, recording
+from .reads import Reads
+from .recording import recording
 from .torch_functions import is_of_layers, originals
 
 _NUMBERS = (bool, int, float, str)
@@ -85,7 +86,7 @@ def observed(
     for path, called in modules.items():
         reads.know(called, path)
     _forget_results((module, *imported.values()))
-    reads.note_globals((module, *imported.values()))
+    reads.contents.note_globals((module, *imported.values()))
     ran: dict[types.CodeType, Ran] = {}
     of_torch: dict[types.CodeType, Ran] = {}
     calls, held = ProcessCalls(reads.is_known), shared((module, *imported.values()))

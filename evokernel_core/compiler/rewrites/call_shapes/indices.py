@@ -19,10 +19,8 @@ def _gathered(call: ShapedCall) -> Shapes:
 
 
 def _scattered(call: ShapedCall) -> Shapes:
-    shape, chosen = call.shape(), call.shape(2)
-    dim = call.dim(1, len(shape))
-    need(max(1, len(shape)) == max(1, len(chosen)))
-    need(all(axis == dim or size <= shape[axis] for axis, size in enumerate(chosen) if shape))
+    _gathered(call)  # asks of the indices what it asks here
+    chosen = call.shape(2)
     if isinstance(call.at(3), ValueRef) and ".value" not in call.operation.name:
         source = call.shape(3)
         need(max(1, len(source)) == max(1, len(chosen)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +65,20 @@ def gate_name(toolkit: Toolkit | None) -> str:
 
 
 def compile_problem(toolkit: Toolkit, files: Mapping[str, str]) -> str:
-    """What bisheng says against ``op_kernel.cpp`` among the files, "" where it compiles.
-
-    Raises CandidateError with code ``compile-timeout``.
-    """
+    """What bisheng says against ``op_kernel.cpp`` among the files, "" where it compiles. Raises as
+    ``said_against``."""
     with temporary.folder("bisheng") as name:
-        for file, text in files.items():
-            (Path(name) / file).write_text(text)
         command = compile_command(toolkit, (KERNEL,), "op_kernel.o", link=False)
-        environment = {**toolkit.environment(os.environ), "LC_ALL": "C", "TMPDIR": name}
-        finished = run_process(watched(command), Path(name), WALL_SECONDS, environment)
+        return said_against(toolkit, files, command, Path(name))
+
+
+def said_against(toolkit: Toolkit, files: Mapping[str, str], command: Sequence[str], folder: Path) -> str:
+    """What a command of bisheng's says against files that are put into its folder, "" where it ends well.
+    Raises CandidateError with code ``compile-timeout``."""
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    environment = {**toolkit.environment(os.environ), "LC_ALL": "C", "TMPDIR": str(folder)}
+    finished = run_process(watched(command), folder, WALL_SECONDS, environment)
     if finished.timed_out:
         raise CandidateError(
             "compile-timeout", "bisheng needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"

@@ -22,11 +22,11 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.hardware.ascend.chip import chip_of
+from evokernel_core.targets.ascendc.backends.bisheng import said_against
 from evokernel_core.targets.ascendc.backends.cann_profile import read_timing
 from evokernel_core.targets.ascendc.backends.cann_tools import CannTools, compile_command, watched
 from evokernel_core.targets.ascendc.source import KERNEL
 from evokernel_core.twin.build import CandidateError
-from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import find_kernels
 from evokernel_core.twin.run import clean_environment, run_process
@@ -95,20 +95,11 @@ class CannBackend:
         """Compiles the two files and the host glue. Raises CandidateError."""
         folder = temporary.folder("cann")
         work = Path(folder.name)
-        files = {**source.files, "glue.cpp": GLUE}
-        for name, text in files.items():
-            (work / name).write_text(text)
+        (work / "glue.cpp").write_text(GLUE)
         toolkit = self._tools.toolkit
         command = compile_command(toolkit, (KERNEL, "glue.cpp"), "kernel.so")
-        environment = {**toolkit.environment(os.environ), "LC_ALL": "C"}
-        finished = run_process(watched(command), work, WALL_SECONDS, environment)
-        if finished.timed_out:
-            raise CandidateError(
-                "compile-timeout", "bisheng needs more than {seconds} s.", seconds=f"{WALL_SECONDS:.0f}"
-            )
-        if finished.exit_code:
-            result = diagnostics(finished.stderr, tuple(source.files))
-            raise CandidateError("compile", feedback(result, finished.stderr))
+        if problem := said_against(toolkit, source.files, command, work):
+            raise CandidateError("compile", problem)
         return CannKernel(work / "kernel.so", kernel_names(source.files[KERNEL]), folder)
 
     def execute(self, built: CannKernel, case: Case) -> Execution:

@@ -37,7 +37,7 @@ def _parted(
     task: KernelTask, groups: tuple[Group, ...], group: Group, device: Device, target: Target
 ) -> Iterator[tuple[Group, ...]]:
     """The groups with one of them cut behind its convolution."""
-    nodes = {node.name: node for node in task.graph.nodes}
+    nodes = task.graph.nodes_by_name
     root = frozenset(name for name in group if nodes[name].op == CONVOLUTION.name)
     behind = group - root
     if len(root) != 1 or not behind:

@@ -125,11 +125,6 @@ def names_of(keys: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in (row.name, *row.former)))
 
 
-def parameters(row: ApiRow) -> list[str]:
-    """The names of the parameters of the form with a count, of the first form where there is none."""
-    return _parameters(_form(row))
-
-
 def _form(row: ApiRow) -> str:
     return next((text for text in row.signatures if "count" in _parameters(text)), row.signatures[0])
 

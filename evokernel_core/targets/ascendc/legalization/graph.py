@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from attrs import define, field, frozen
 
+from evokernel_core.compiler.lowering.graph import atoms_of
 from evokernel_core.compiler.shapes.sizes import Extent, extent, product
-from evokernel_core.compiler.shapes.space import Access, Refine, Space, broadcast, flatten
+from evokernel_core.compiler.shapes.space import Access, Refine, Space, broadcast
 from evokernel_core.compiler.shapes.views import VIEWS, operand_access
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, ValueRef
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -116,28 +117,25 @@ class _LimbWalk:
     space: Space
     results: tuple[str, ...]
     words: Words = field(factory=Words)
-    inputs: dict[str, GraphInput] = field(init=False)
-    nodes: dict[str, Node] = field(init=False)
     known: dict[tuple[ValueRef, Access], Value] = field(factory=dict)
     reads: dict[tuple[str, tuple[int, ...]], str] = field(factory=dict)
 
-    def __attrs_post_init__(self) -> None:
-        graph = self.task.graph
-        self.inputs = {operand.name: operand for operand in graph.inputs}
-        self.nodes = {node.name: node for node in graph.nodes}
+    @property
+    def graph(self) -> Graph:
+        return self.task.graph
 
     def plan(self, specs: tuple[TensorSpec, ...]) -> WordPlan:
         everything = self.space.everything
         outputs = []
-        for ref, spec in zip(self.task.graph.outputs, specs, strict=True):
-            if ref.name in self.inputs:
+        for ref, spec in zip(self.graph.outputs, specs, strict=True):
+            if ref.name in self.graph.inputs_by_name:
                 raise PlanError("A result that is an input takes no kernel.")
             access = self.space.regroup(everything, spec.shape, Sentence("the output {name}", name=ref.name))
             outputs.append(Written(spec.dtype, self._stored(self.value(ref, access))))
         cut = self._rows(atoms for _, atoms in self.reads)
         reads = tuple(
-            Read(name, source, self.inputs[source].spec.dtype, tuple(atom for atom in atoms if atom < cut),
-                 bool(atoms) and atoms[-1] >= cut)
+            Read(name, source, self.graph.spec(ValueRef(source)).dtype,
+                 tuple(atom for atom in atoms if atom < cut), bool(atoms) and atoms[-1] >= cut)
             for (source, atoms), name in self.reads.items()
         )  # fmt: skip
         return WordPlan(self.space.atoms, cut, reads, tuple(outputs))
@@ -160,21 +158,17 @@ class _LimbWalk:
     def value(self, ref: ValueRef, access: Access) -> Value:
         key = (ref, access)
         if key not in self.known:
-            operand = self.inputs.get(ref.name)
+            operand = self.graph.inputs_by_name.get(ref.name)
             self.known[key] = self._node(ref, access) if operand is None else self._input(operand, access)
         return self.known[key]
 
     def _input(self, graph_input: GraphInput, access: Access) -> Value:
-        atoms = flatten(access)
         if graph_input.kind is InputKind.SCALAR:
             raise PlanError(
                 "{name} is a number with a fraction, which integers are not computed with.",
                 name=graph_input.name,
             )
-        if list(atoms) != sorted(set(atoms)):
-            raise PlanError(
-                "Input {name} is combined with itself along two dimensions.", name=graph_input.name
-            )
+        atoms = atoms_of(graph_input, access)
         name = self._name(graph_input.name, atoms)
         if graph_input.spec.dtype == "int64":
             return Whole(self.words.read("low", name), self.words.read("high", name))
@@ -184,7 +178,7 @@ class _LimbWalk:
     def _name(self, source: str, atoms: tuple[int, ...]) -> str:
         """The name of an input at an access, unlike any other."""
         if (source, atoms) not in self.reads:
-            taken = {*self.inputs, *self.reads.values(), *self.results}
+            taken = {*self.graph.inputs_by_name, *self.reads.values(), *self.results}
             taken -= {source} - {*self.reads.values(), *self.results}
             name, count = source, 2
             while name in taken:
@@ -193,21 +187,16 @@ class _LimbWalk:
         return self.reads[source, atoms]
 
     def _node(self, ref: ValueRef, access: Access) -> Value:
-        node = self.nodes[ref.name]
+        node = self.graph.nodes_by_name[ref.name]
         if node.op in VIEWS:
             operand = next(iter(node.operands()))
-            return self.value(operand, operand_access(self.space, node, access, self._spec(operand)))
+            return self.value(operand, operand_access(self.space, node, access, self.graph.spec(operand)))
         shape = node.outputs[0].shape
 
         def evaluate(operand: ValueRef) -> Value:
-            value = self.value(operand, broadcast(access, shape, self._spec(operand).shape))
+            value = self.value(operand, broadcast(access, shape, self.graph.spec(operand).shape))
             self.words.origin = node.name
             return value
 
         self.words.origin = node.name
-        return RULES[node.op](WordCall(node, self.words, evaluate, self._spec))
-
-    def _spec(self, ref: ValueRef) -> TensorSpec:
-        if ref.name in self.inputs:
-            return self.inputs[ref.name].spec
-        return self.nodes[ref.name].outputs[ref.index]
+        return RULES[node.op](WordCall(node, self.words, evaluate, self.graph.spec))

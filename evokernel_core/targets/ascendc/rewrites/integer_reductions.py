@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evokernel_core.compiler.ops import REDUCE_INTEGERS, REDUCED_INTEGERS, SCAN_INTEGERS
+from evokernel_core.compiler.rewrites.elementwise import cast
 from evokernel_core.compiler.rewrites.picking import argument, numbers, others_are_read, view
 from evokernel_core.compiler.rewrites.running_places import running_places
 from evokernel_core.compiler.rewrites.writer import GraphWriter, rewritten
@@ -39,7 +40,7 @@ def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     if dtype == "bool" and packet in _RUNNING.keys() - _EXTREMES.keys() and result in WIDTHS:
         return (_running(node, writer, x, _RUNNING[packet]),)
     if dtype == "bool" and packet == "sum" and result in WIDTHS and _is_long(node, writer, x):
-        dtype, x = result, _cast(writer, x, result)
+        dtype, x = result, cast(writer, x, result)
     if dtype not in WIDTHS or (packet in (*_FOLDS, *_RUNNING) and result not in WIDTHS):
         return None
     if packet in _RUNNING:
@@ -67,13 +68,7 @@ def _is_long(node: Node, writer: GraphWriter, x: ValueRef) -> bool:
 def _converted(writer: GraphWriter, x: ValueRef, dtype: str) -> ValueRef:
     """The elements in the type in which they are reduced: shorter integers in four bytes."""
     wide = dtype if dtype in REDUCED_INTEGERS else "int32"
-    return _cast(writer, x, wide)
-
-
-def _cast(writer: GraphWriter, x: ValueRef, dtype: str) -> ValueRef:
-    if writer.spec(x).dtype == dtype:
-        return x
-    return writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=dtype)
+    return cast(writer, x, wide)
 
 
 def _dims(node: Node, rank: int) -> list[int]:
@@ -117,7 +112,7 @@ def _shaped(
 ) -> ValueRef:
     """A reduced value as the node's result."""
     spec = node.outputs[index]
-    return _cast(writer, view(writer, value_ref, spec.shape), spec.dtype)
+    return cast(writer, view(writer, value_ref, spec.shape), spec.dtype)
 
 
 def _place(writer: GraphWriter, rows: ValueRef, best: ValueRef) -> ValueRef:
@@ -146,11 +141,11 @@ def _running(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> ValueRe
     if not isinstance(dim, int):
         raise PlanError("{op} runs along a dimension that is not a literal.", op=node.op)
     if not shape:
-        return _cast(writer, wide, spec.dtype)
+        return cast(writer, wide, spec.dtype)
     order = (*(other for other in range(len(shape)) if other != dim % len(shape)), dim % len(shape))
     rows = _permuted(writer, wide, order)
     result = writer.call(
         SCAN_INTEGERS.name, rows, kind, shape=writer.shape(rows), dtype=writer.spec(rows).dtype
     )
     back = tuple(order.index(other) for other in range(len(shape)))
-    return _cast(writer, _permuted(writer, result, back), spec.dtype)
+    return cast(writer, _permuted(writer, result, back), spec.dtype)

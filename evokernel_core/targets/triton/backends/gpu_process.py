@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evokernel_core.domain.errors import VerifierError, VerifierUnavailable
+from evokernel_core.domain.errors import VerifierUnavailable
 from evokernel_core.targets.triton.backends.compile_sandbox import CHILD
 
 START_SECONDS = 120.0
@@ -182,10 +182,3 @@ class JudgePool:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
-
-
-def required(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An answer of a request that no candidate can fail. Raises VerifierError."""
-    if "error" in answer:
-        raise VerifierError("Verification on the GPU failed: {said}", said=answer["error"])
-    return answer

@@ -60,7 +60,10 @@ class GpuFamily(ScheduledFamily[P, S]):
         device."""
         refused = super().broken_rule(problem, schedule, sizes, device)
         if refused is None and 0 < device.live_bytes < self.live_bytes(problem, schedule, sizes):
-            return f"The tiles of a program take more than the {device.live_bytes} bytes that there are."
+            return Sentence(
+                "The tiles of a program take more than the {bytes} bytes that there are.",
+                bytes=device.live_bytes,
+            )
         return refused
 
 

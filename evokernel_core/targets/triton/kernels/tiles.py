@@ -10,6 +10,7 @@ from attrs import frozen
 
 from evokernel_core.compiler.schedule import Range, Scaled, Schedule
 from evokernel_core.compiler.shapes.sizes import Extent, product
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.function import JitFunction
@@ -43,7 +44,7 @@ def why_not(problem: object, schedule: TileSchedule, sizes: object, gpu: Gpu) ->
     """Why a schedule makes no kernel."""
     most = min(MOST_ELEMENTS, gpu.live_bytes // _LIVE_BYTES) if gpu.live_bytes else MOST_ELEMENTS
     if schedule.elements > most:
-        return f"A tile has more than {most} elements."
+        return Sentence("A tile has more than {most} elements.", most=most)
     if schedule.elements > 64 * schedule.warps * gpu.threads_per_warp:
         return "A tile has more elements than the registers of its threads hold."
     return None

@@ -25,7 +25,7 @@ from evokernel_core.targets.ascendc.lowering.queues import plan
 _STRATEGIES = frozenset({"pointwise", "rowwise", "columnwise", "piecewise"})
 
 
-@frozen
+@frozen(eq=False)
 class FusedFamily:
     """One pass over the points of a space of rows and columns; see plan.py and schedule.py."""
 

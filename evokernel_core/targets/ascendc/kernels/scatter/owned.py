@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from evokernel_core.compiler.ops import LAST
 from evokernel_core.compiler.problems.scatter import Put
+from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.ascend.api import most_of
 from evokernel_core.hardware.ascend.chip import Chip
@@ -77,7 +78,7 @@ def why_illegal(problem: Put, schedule: ScatterSchedule) -> str | None:
     if schedule.picks or schedule.held or problem.parts > 1 or not copies(problem):
         return "Only whole runs that are put into one result are dealt out by their places."
     if (problem.size.constant or 0) >= _MOST_EXACT:
-        return f"Places are dealt out as floats, which are exact below {_MOST_EXACT}."
+        return Sentence("Places are dealt out as floats, which are exact below {most}.", most=_MOST_EXACT)
     if schedule.runs % LANES or not LANES <= schedule.runs <= _MOST_RUNS:
         return "Indices are looked at in whole repeats."
     if schedule.sums % 512 or (schedule.sums and problem.kind not in ATOMICS):

@@ -76,7 +76,11 @@ def _why_illegal(problem: Sort, schedule: SortSchedule) -> str | None:
             best=schedule.best,
         )
     if not schedule.best and not schedule.merges and (columns is None or columns > schedule.elements):
-        return f"Rows of {problem.columns.cpp()} elements may not fit a tile of {schedule.elements}."
+        return Sentence(
+            "Rows of {columns} elements may not fit a tile of {elements}.",
+            columns=problem.columns.cpp(),
+            elements=schedule.elements,
+        )
     return None
 
 

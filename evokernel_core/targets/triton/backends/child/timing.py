@@ -8,7 +8,6 @@ and ended; those between the two marks are the call's. Its time is that in which
 from __future__ import annotations
 
 import importlib
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -156,37 +155,6 @@ def abba(first: System, second: System, pairs: int) -> Iterator[System]:
 def is_first(place: int) -> bool:
     """Whether the run at that place of ``abba`` is the first system's."""
     return place % 4 in (0, 3)
-
-
-class TorchSystem:
-    """A function of tensors, with fresh copies of its inputs at other addresses in each run."""
-
-    def __init__(
-        self,
-        torch: Any,
-        function: Callable[..., Any],
-        inputs: Sequence[Any],
-        seed: int,
-        device: str = "cuda",
-    ) -> None:
-        self._torch, self._function, self._masters = torch, function, tuple(inputs)
-        self._device = device
-        self._numbers = random.Random(seed)
-        self._held: Any = None
-        self._inputs: tuple[Any, ...] = ()
-        self.result: Any = None
-
-    def stage(self) -> None:
-        self.result, self._inputs, self._held = None, (), None
-        room = self._numbers.randrange(1, 64) << 21
-        self._held = self._torch.empty(room, dtype=self._torch.uint8, device=self._device)
-        self._inputs = tuple(one.clone() if hasattr(one, "clone") else one for one in self._masters)
-
-    def go(self) -> None:
-        self.result = self._function(*self._inputs)
-
-    def finish(self) -> None:
-        """Nothing: its own results are what others are compared with."""
 
 
 class CubinSystem:

@@ -24,9 +24,6 @@ _LEAST_LANES = 32
 """Lanes of a program whose reduction goes over rows: 128 bytes of float32, a request of a warp."""
 
 
-_LOOPS = Named({True: "loop over what is reduced", False: "keep what is reduced"})
-
-
 @frozen
 class TileSchedule(Schedule):
     """The tile of a program: ``rows`` by ``columns``, powers of two. A dimension that is reduced is the

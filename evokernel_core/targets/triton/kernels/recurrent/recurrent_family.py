@@ -79,7 +79,7 @@ def _refusal(
 ) -> str | None:
     hidden = problem.hidden.evaluate(sizes)
     if hidden > _MOST_HIDDEN:
-        return f"A state has more than {_MOST_HIDDEN} units."
+        return Sentence("A state has more than {most} units.", most=_MOST_HIDDEN)
     if schedule.units * next_power_of_2(hidden) > 64 * schedule.warps * gpu.threads_per_warp:
         return "A tile has more elements than the registers of its threads hold."
     return None
