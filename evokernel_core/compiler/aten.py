@@ -7,6 +7,9 @@ from evokernel_core.domain.graph import Arg, Node, ValueRef
 
 CONVOLUTION = "aten.convolution.default"
 ATTENTION = "aten.scaled_dot_product_attention.default"
+BOTTOM_RIGHT = "bottom_right"
+"""Keyword of a causal attention of ours: the last query sees all keys, instead of the first one a single
+one."""
 RELU = "aten.relu.default"
 ADD = "aten.add.Tensor"
 MAX_POOLS = frozenset({"aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default"})

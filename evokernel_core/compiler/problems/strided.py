@@ -20,6 +20,7 @@ from evokernel_core.domain.tensor import Dim
 
 FRONTS = frozenset({"aten.slice.Tensor"})
 """Views of the first elements along a dimension."""
+_JOIN = "aten.cat.default"
 NOWHERE = Extent(0)
 """The stride of an axis that repeats the same elements."""
 
@@ -49,18 +50,48 @@ def dense(shape: Sequence[Dim]) -> tuple[Group, ...]:
 def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...]]:
     """The input that ``ref`` is a view of, and where the elements of ``ref`` lie in it. Raises PlanError
     where something is computed on the way, or elements lie at no constant distances."""
+    base, chain = _views_above(task, ref, frozenset())
+    groups = dense(task.graph.spec(base).shape)
+    for node in chain:
+        groups = _through(node, groups)
+    return base.name, groups
+
+
+def behind_join(task: KernelTask, ref: ValueRef) -> tuple[tuple[str, Extent, tuple[Group, ...]], ...]:
+    """The inputs whose rows are joined to those that ``ref`` is a view of, how long the rows of each are, and
+    where those of ``ref`` lie in it, as if they went on: of places in a row only so many are there. Empty
+    where nothing is joined. Raises PlanError as ``behind_views`` does."""
+    base, chain = _views_above(task, ref, frozenset({_JOIN}))
+    join = task.graph.nodes_by_name.get(base.name)
+    if join is None:
+        return ()
+    whole, parts = extent(join.outputs[0].shape[-1]), []
+    if literal(join.args[1] if len(join.args) > 1 else 0) not in (-1, len(join.outputs[0].shape) - 1):
+        raise PlanError("Rows that are joined one after the other are no view of an input.")
+    for operand in join.operands():
+        name, groups = behind_views(task, operand)
+        length = extent(task.graph.spec(operand).shape[-1])
+        if groups[-1] != (Axis(length, ONE),):
+            raise PlanError("Rows that are joined do not lie dense in memory.")
+        groups = (*groups[:-1], (Axis(whole, ONE),))
+        for node in chain:
+            groups = _through(node, groups)
+        parts.append((name, length, groups))
+    return tuple(parts)
+
+
+def _views_above(task: KernelTask, ref: ValueRef, stops: frozenset[str]) -> tuple[ValueRef, tuple[Node, ...]]:
+    """The input below a value, or what one of the operations ``stops`` makes, and the nodes above it in their
+    order."""
     nodes = task.graph.nodes_by_name
     chain: list[Node] = []
-    while ref.name in nodes:
-        chain.append(nodes[ref.name])
-        below = next(iter(chain[-1].operands()), None)
+    while ref.name in nodes and nodes[ref.name].op not in stops:
+        chain.insert(0, nodes[ref.name])
+        below = next(iter(chain[0].operands()), None)
         if below is None:
-            raise PlanError("{op} makes numbers, which is more than a view of an input.", op=chain[-1].op)
+            raise PlanError("{op} makes numbers, which is more than a view of an input.", op=chain[0].op)
         ref = below
-    groups = dense(task.graph.spec(ref).shape)
-    for node in reversed(chain):
-        groups = _through(node, groups)
-    return ref.name, groups
+    return ref, tuple(chain)
 
 
 def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.compiler.aten import ATTENTION
-from evokernel_core.compiler.rewrites.wide_attention import in_parts
+from evokernel_core.compiler.aten import ATTENTION, BOTTOM_RIGHT
+from evokernel_core.compiler.rewrites.attention_masks import Causal, causal_mask, without_guard
+from evokernel_core.compiler.rewrites.wide_attention import WIDEST, in_parts
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.compiler.shapes.sizes import extent
 from evokernel_core.compiler.shapes.views import BROADCASTS, SAME_ORDER
@@ -18,20 +19,20 @@ from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.hardware.device import Device
 
 _PRODUCT = "aten.bmm.default"
-_FILLS = frozenset({"aten.ones.default", "aten.ones_like.default"})
-_GIVEN_FILLS = frozenset({"aten.full.default", "aten.full_like.default"})
 
 
 @frozen
 class _Scores:
     """softmax(query @ turned_key * scale + mask), where ``causal`` hides the keys behind a query. The mask
-    broadcasts to ``masked``, which is the shape of the scores where it is added."""
+    broadcasts to ``masked``, which is the shape of the scores where it is added.
+    ``is_guarded``: a row that sees no key is zero."""
 
     query: ValueRef
     turned_key: ValueRef
     scale: float
     mask: ValueRef | None
-    causal: bool
+    causal: Causal | None
+    is_guarded: bool
     masked: tuple[Dim, ...] = ()
 
 
@@ -39,7 +40,9 @@ def recognise_attention(task: KernelTask, device: Device) -> KernelTask:
     """The task with one node for each product of a softmax over scaled scores that nothing else reads."""
     search = _Search(task.graph)
     result = {
-        node.name: scores for node in task.graph.nodes if (scores := search.scores_of(node)) is not None
+        node.name: scores
+        for node in task.graph.nodes
+        if (scores := search.scores_of(node)) is not None and _fits(scores, node, task)
     }
     if not result:
         return task
@@ -51,6 +54,12 @@ def recognise_attention(task: KernelTask, device: Device) -> KernelTask:
     return rewritten(task, {_PRODUCT: rewrite}, device)
 
 
+def _fits(scores: _Scores, node: Node, task: KernelTask) -> bool:
+    """Whether one kernel holds the values where keys are aligned with the last query: only it knows how."""
+    width = extent(node.outputs[0].shape[-1]).evaluate(task.sizes)
+    return scores.causal is not Causal.BOTTOM_RIGHT or width <= WIDEST
+
+
 def _attention(node: Node, scores: _Scores, writer: GraphWriter) -> ValueRef:
     """[batch, queries, depth] x [batch, keys, depth] x [batch, keys, width] of the product's operands."""
     _, value = node.operands()
@@ -59,9 +68,10 @@ def _attention(node: Node, scores: _Scores, writer: GraphWriter) -> ValueRef:
     key = writer.call("aten.transpose.int", scores.turned_key, 1, 2, shape=(batch, keys, depth), dtype=dtype)
     queries = writer.shape(scores.query)[1]
     mask = scores.mask and _mask_of_matrices(scores.mask, scores.masked, (batch, queries, keys), writer)
+    aligned = {BOTTOM_RIGHT: True} if scores.causal is Causal.BOTTOM_RIGHT else {}
     return writer.call(
-        ATTENTION, scores.query, key, value, mask, 0.0, scores.causal,
-        scale=scores.scale, shape=node.outputs[0].shape, dtype=dtype,
+        ATTENTION, scores.query, key, value, mask, 0.0, scores.causal is not None,
+        scale=scores.scale, shape=node.outputs[0].shape, dtype=dtype, **aligned,
     )  # fmt: skip
 
 
@@ -81,7 +91,7 @@ class _Search:
         self._nodes = {node.name: node for node in graph.nodes}
         self._readers: dict[str, int] = {ref.name: 1 for ref in graph.outputs}
         for node in graph.nodes:
-            for ref in node.operands():
+            for ref in node.operands() if not node.op.endswith("_like.default") else ():
                 self._readers[ref.name] = self._readers.get(ref.name, 0) + 1
 
     def scores_of(self, product: Node) -> _Scores | None:
@@ -89,16 +99,18 @@ class _Search:
         if product.op != _PRODUCT:
             return None
         weights = self._under_views(product.args[0])
-        if weights is None or weights.op != "aten._softmax.default" or weights.args[2]:
+        softmax = weights and without_guard(weights, self._nodes)
+        if weights is None or softmax is None or softmax.op != "aten._softmax.default" or softmax.args[2]:
             return None
-        rank = len(weights.outputs[0].shape)
-        if literal(weights.args[1]) % rank != rank - 1 or not self._same_matrices(weights, product.args[0]):
+        rank, is_guarded = len(softmax.outputs[0].shape), softmax is not weights
+        if literal(softmax.args[1]) % rank != rank - 1 or not self._same_matrices(softmax, product.args[0]):
             return None
-        return self._scaled(weights.args[0], _Scores(ValueRef(""), ValueRef(""), 1.0, None, False))
+        empty = _Scores(ValueRef(""), ValueRef(""), 1.0, None, None, is_guarded)
+        return self._scaled(softmax.args[0], empty, readers=1 + is_guarded)
 
-    def _scaled(self, ref: Arg, so_far: _Scores) -> _Scores | None:
+    def _scaled(self, ref: Arg, so_far: _Scores, readers: int = 1) -> _Scores | None:
         """Follows scaling and masking down to the product of query and key."""
-        node = self._under_views(ref)
+        node = self._under_views(ref, readers)
         if node is None:
             return None
         if node.op == _PRODUCT:
@@ -111,27 +123,28 @@ class _Search:
                 return None
             factor = factor if node.op == "aten.mul.Tensor" else 1 / factor
             return self._scaled(node.args[0], evolve(so_far, scale=so_far.scale * factor))
-        if so_far.scale != 1.0 or so_far.mask is not None or so_far.causal:
+        if so_far.scale != 1.0 or so_far.mask is not None or so_far.causal is not None:
             return None  # what is scaled after masking, or masked twice
         return self._masked(node, so_far)
 
     def _masked(self, node: Node, so_far: _Scores) -> _Scores | None:
-        if node.op == "aten.where.self" and _number(node.args[2]) == -math.inf:
-            seen = self._under_views(node.args[0])
-            if seen is not None and self._is_lower_triangle(seen, node):
-                return self._scaled(node.args[1], evolve(so_far, causal=True))
+        hidden = causal_mask(node, self._nodes, may_see_nothing=so_far.is_guarded)
+        if hidden is not None:
+            return self._scaled(hidden[0], evolve(so_far, causal=hidden[1]))
         if node.op == "aten.add.Tensor" and not node.kwargs:
             scores, mask = node.args[0], node.args[1]
             if isinstance(mask, ValueRef) and self._is_float32(mask) and self._has_shape_of(scores, node):
                 return self._scaled(scores, evolve(so_far, mask=mask, masked=node.outputs[0].shape))
         return None
 
-    def _under_views(self, ref: Arg) -> Node | None:
-        """The node under views that keep the order of all elements and that nothing else reads."""
+    def _under_views(self, ref: Arg, readers: int = 1) -> Node | None:
+        """The node under views that keep the order of all elements and that nothing else reads, the first of
+        them by as many as ``readers``."""
         while isinstance(ref, ValueRef) and ref.name in self._nodes:
             node = self._nodes[ref.name]
-            if self._readers[ref.name] > 1:
+            if self._readers[ref.name] > readers:
                 return None
+            readers = 1
             whole = node.op in BROADCASTS and self._has_shape_of(next(iter(node.operands())), node)
             if node.op not in SAME_ORDER and not whole:
                 return node
@@ -152,19 +165,6 @@ class _Search:
 
     def _is_float32(self, ref: ValueRef) -> bool:
         return self._graph.spec(ref).dtype == "float32"
-
-    def _is_lower_triangle(self, node: Node, masked: Node) -> bool:
-        """Whether a truth value says for each pair that the key is not behind the query."""
-        if node.op != "aten.tril.default" or (len(node.args) > 1 and node.args[1] != 0) or node.kwargs:
-            return False
-        rows, columns = masked.outputs[0].shape[-2:]
-        if list(map(extent, node.outputs[0].shape)) != [extent(rows), extent(columns)]:
-            return False
-        source = node.args[0]
-        below = self._nodes.get(source.name) if isinstance(source, ValueRef) else None
-        if below is None:
-            return False
-        return below.op in _FILLS or (below.op in _GIVEN_FILLS and bool(_number(below.args[1])))
 
 
 def _number(arg: Arg) -> float | None:

@@ -9,6 +9,7 @@ import pytest
 
 from evokernel_core.compiler.rewrites.wide_attention import WIDEST
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.targets.ascendc.audit import audit
@@ -234,6 +235,162 @@ def test_products_around_a_softmax_are_one_launch(
         (result,) = on_twin(task, inputs, sizes={"n": count})
         sides = [x.swapaxes(1, 2) if heads_behind else x for x in inputs.values()]
         _matches(result, attention(*sides, causal=causal, scale=0.3), "float32")
+
+
+ALIGNED = ["top left", "bottom right"]
+"""Query i sees the keys 0 to i, or all but as many as queries follow it."""
+
+
+def _guarded(builder: Any, op: str, aligned: str, turned: bool, sizes: dict[str, int]) -> KernelTask:
+    """Attention of 6 heads that share the keys of 2, written out: keys are repeated, a comparison hides those
+    behind a query, and rows that see none are zero."""
+    graph, queries, keys, dtype = builder(), (3, 6, "q", 16), (3, 6, "k", 16), "float16"
+    scored = (3, 6, "q", "k")
+
+    def view(ref: Any, shape: Any, dtype: str = dtype) -> Any:
+        return graph.call("view.default", ref, (), shape=shape, dtype=dtype)
+
+    query = graph.input("query", (3, "q", 6, 16) if turned else queries, dtype)
+    if turned:
+        query = graph.call("transpose.int", query, 1, 2, shape=queries, dtype=dtype)
+    repeated = []
+    for name in ("key", "value"):
+        side = view(graph.input(name, (3, 2, "k", 16), dtype), (3, 2, 1, "k", 16))
+        shape = (3, 2, 3, "k", 16)
+        side = graph.call("expand.default", side, (3, 2, 3, SymbolicInt("k"), 16), shape=shape, dtype=dtype)
+        repeated.append(view(view(side, keys), (18, "k", 16)))
+    key = graph.call("transpose.int", repeated[0], 1, 2, shape=(18, 16, "k"), dtype=dtype)
+    scores = graph.call("bmm.default", view(query, (18, "q", 16)), key, shape=(18, "q", "k"), dtype=dtype)
+    scores = graph.call("mul.Tensor", view(scores, scored), 0.25, shape=scored, dtype=dtype)
+    if op:
+        numbers = [
+            graph.call("arange.start_step", 0, SymbolicInt(end), shape=(end,), dtype="int64") for end in "qk"
+        ]
+        row = view(numbers[0], ("q", 1), "int64")
+        if aligned == "bottom right":
+            row = graph.call("add.Tensor", row, SymbolicInt("k - q"), shape=("q", 1), dtype="int64")
+        sides = (row, view(numbers[1], (1, "k"), "int64"))
+        pair = sides if op in ("lt", "ge") else sides[::-1]
+        compared = graph.call(f"{op}.Tensor", *pair, shape=("q", "k"), dtype="bool")
+        if op in ("gt", "lt"):
+            parts = "masked_fill.Scalar", scores, compared, float("-inf")
+        else:
+            parts = "where.self", compared, scores, float("-inf")
+        scores = graph.call(*parts, shape=scored, dtype=dtype)
+    largest = graph.call("amax.default", scores, (-1,), True, shape=(3, 6, "q", 1), dtype=dtype)
+    tests = [
+        graph.call(test, largest, *args, shape=(3, 6, "q", 1), dtype="bool")
+        for test, *args in (("isinf.default",), ("lt.Scalar", 0))
+    ]
+    nothing = graph.call("bitwise_and.Tensor", *tests, shape=(3, 6, "q", 1), dtype="bool")
+    weights = graph.call("_softmax.default", scores, -1, False, shape=scored, dtype=dtype)
+    zeros = graph.call("zeros_like.default", weights, shape=scored, dtype=dtype)
+    weights = graph.call("where.self", nothing, zeros, weights, shape=scored, dtype=dtype)
+    result = graph.call(
+        "bmm.default", view(weights, (18, "q", "k")), repeated[1], shape=(18, "q", 16), dtype=dtype
+    )
+    task: KernelTask = graph.task(view(result, queries), symbols=sizes)
+    return task
+
+
+@few(
+    ("op", "aligned", "turned", "sizes"),
+    [
+        (op, aligned, turned, sizes)
+        for turned in (False, True)
+        for sizes in ((50, 60), (2, 300), (1, 40))
+        for op, aligned in (
+            ("", ""),
+            *((op, aligned) for op in ("gt", "lt", "le", "ge") for aligned in ALIGNED),
+        )
+    ],
+    keep=(2, 13, 32, 44),
+)
+def test_heads_that_share_keys_written_out(
+    op: str, aligned: str, turned: bool, sizes: tuple[int, int], builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """Keys are read once for the heads that share them, whatever hides some; queries that come before the
+    first key see none."""
+    task = _guarded(builder, op, aligned, turned, dict(zip("qk", sizes, strict=True)))
+    strategy = initial(task, chip)
+    assert [kernel.family for kernel in strategy.kernels].count("matmul") == 0
+    for queries, keys in (sizes, (3, 70), (1, 1), *([(20, 9)] if aligned else [])):
+        rng = np.random.default_rng(keys)
+        shape = (3, queries, 6, 16) if turned else (3, 6, queries, 16)
+        inputs = {"query": rng.normal(size=shape).astype("f2")}
+        inputs |= {name: rng.normal(size=(3, 2, keys, 16)).astype("f2") for name in ("key", "value")}
+        (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": queries, "k": keys})
+        query = inputs["query"].swapaxes(1, 2) if turned else inputs["query"]
+        diagonal = {"": keys, "top left": 0, "bottom right": keys - queries}[aligned]
+        hidden = np.where(np.tri(queries, keys, diagonal), 0.0, -np.inf)
+        with np.errstate(invalid="ignore"):
+            expected = attention(query, inputs["key"], inputs["value"], hidden, scale=0.25)
+        _matches(result, np.nan_to_num(expected), "float16")
+
+
+def _joined(
+    builder: Any, joined: tuple[str, ...], parts: tuple[int, ...], heads: int, causal: bool
+) -> KernelTask:
+    """Attention of sides whose columns are joined of ``parts``, keys shared by all heads."""
+    graph = builder()
+    sides = []
+    for name in ("query", "key"):
+        shape = (2, heads if name == "query" else 1, name[0], sum(parts))
+        if name in joined:
+            given = [
+                graph.input(f"{name}{place}", (*shape[:-1], part), "float16")
+                for place, part in enumerate(parts)
+            ]
+            sides.append(graph.call("cat.default", tuple(given), -1, shape=shape, dtype="float16"))
+        else:
+            sides.append(graph.input(name, shape, "float16"))
+    sides.append(graph.input("value", (2, 1, "k", 40), "float16"))
+    node = graph.call(
+        "scaled_dot_product_attention.default", *sides, None, 0.0, causal, scale=0.2,
+        shape=(2, heads, "q", 40), dtype="float16",
+    )  # fmt: skip
+    task: KernelTask = graph.task(node, symbols={"q": 2, "k": 300})
+    return task
+
+
+@few(
+    ("joined", "parts", "heads", "causal"),
+    [
+        (joined, parts, heads, causal)
+        for heads, causal in ((5, False), (1, True))
+        for joined in (("query", "key"), ("key",))
+        for parts in ((300, 20), (7, 64))
+    ],
+    keep=(0, 3, 6),
+)
+def test_columns_that_are_joined_are_read_where_they_lie(
+    joined: tuple[str, ...],
+    parts: tuple[int, ...],
+    heads: int,
+    causal: bool,
+    builder: Any,
+    on_twin: Any,
+    chip: Any,
+) -> None:
+    task = _joined(builder, joined, parts, heads, causal)
+    strategy = initial(task, chip)
+    assert strategy.family == "attention"
+    for queries, keys in ((2, 300), (5, 9), (40, 1100)):
+        inputs = _draw(task, queries, keys, keys)
+        (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": queries, "k": keys})
+        query, key = (
+            np.concatenate([x for name, x in inputs.items() if name.startswith(side)], -1)
+            for side in ("query", "key")
+        )
+        expected = attention(query, key, inputs["value"], causal=causal, scale=0.2)
+        _matches(result, expected, "float16")
+
+
+@pytest.mark.parametrize(("joined", "parts"), [(("query",), (8, 24)), (("query", "key"), (8, 16, 24))])
+def test_columns_that_are_joined_otherwise_are_copied(
+    joined: tuple[str, ...], parts: tuple[int, ...], builder: Any, chip: Any
+) -> None:
+    assert initial(_joined(builder, joined, parts, 1, False), chip).family == "program"
 
 
 def test_a_scale_that_turns_scores_around_stays_two_products(builder: Any, chip: Any) -> None:

@@ -117,7 +117,10 @@ def _cost_us(problem: ChipAttention, schedule: AttentionSchedule, sizes: Sizes, 
     tiles = math.ceil(queries / schedule.queries)
     units = problem.matrices.evaluate(sizes) * tiles
     cores = min(units, chip.aic)
-    seen = [min(keys, (tile + 1) * schedule.queries) if problem.causal else keys for tile in range(tiles)]
+    more = keys - queries if problem.bottom_right else 0
+    behind = [(tile + 1) * schedule.queries + more for tile in range(tiles)]
+    is_cut = problem.causal and problem.heads.is_one
+    seen = [max(1, min(keys, last)) if is_cut else keys for last in behind]
     steps = sum(math.ceil(each / schedule.keys) for each in seen) / tiles
     columns = math.ceil(sum(seen) / tiles / steps)
     step = _Step(min(queries, schedule.queries), columns, depth, width, keys > schedule.keys)
@@ -125,7 +128,18 @@ def _cost_us(problem: ChipAttention, schedule: AttentionSchedule, sizes: Sizes, 
     cube = _cube_cycles(problem.dtype, schedule, step, share, chip)
     vector = _vector_cycles(problem, schedule, step, 1 / steps if problem.causal else 0.0, chip)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
-    return float(busy / chip.mhz + chip.mixed_launch_of(cores))
+    memory = _memory_bytes(problem, sizes) / chip.gm.memory_bytes_us
+    return float(max(busy / chip.mhz, memory) + chip.mixed_launch_of(cores))
+
+
+def _memory_bytes(problem: ChipAttention, sizes: Sizes) -> int:
+    """Bytes of operands and results, each of them once; scores and weights stay in L2."""
+    matrices, sharing, queries, keys, depth, width = (
+        getattr(problem, key).evaluate(sizes)
+        for key in ("matrices", "sharing", "queries", "keys", "depth", "width")
+    )
+    elements = matrices * queries + math.ceil(matrices / sharing) * keys
+    return int(elements * (depth + width) * ITEM_SIZE[problem.dtype])
 
 
 def _cube_cycles(dtype: str, schedule: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:

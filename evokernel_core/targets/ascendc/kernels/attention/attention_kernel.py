@@ -7,8 +7,12 @@ weights of all keys are there at once.
 
 from __future__ import annotations
 
-from attrs import frozen
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from attrs import evolve, field, frozen
+
+from evokernel_core.compiler.problems.attention import Tail
 from evokernel_core.compiler.problems.products import QUANT, Side
 from evokernel_core.compiler.problems.strided import NOWHERE
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -24,6 +28,8 @@ from evokernel_core.targets.ascendc.ir.expr import (
     Param,
     Size,
     Var,
+    ceil_div,
+    least,
 )
 from evokernel_core.targets.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Role, Tensor
 from evokernel_core.targets.ascendc.kernels.attention.attention_settings import (
@@ -43,16 +49,26 @@ _SLOTS = Constant("SLOTS", 2, "one is filled while the other is used")
 
 @frozen
 class _Operand:
-    """A tensor in device memory, elements from row to row, and where its matrices begin."""
+    """A tensor in device memory, elements from row to row, where its matrices begin, and at which column."""
 
     tensor: Tensor
     pitch: Param
     start: Function | None
+    column: Expr = field(factory=lambda: Int(0))
 
     def place(self, matrix: Expr, row: Expr, column: Expr) -> Region:
         """Where an element of a matrix lies."""
-        inside = row * self.pitch + column
+        inside = row * self.pitch + self.column + column
         return Region(self.tensor, inside if self.start is None else self.start(matrix) + inside)
+
+
+@frozen
+class _Tail:
+    """The last columns of queries and keys, and how many there are before."""
+
+    query: _Operand
+    key: _Operand
+    begin: Param
 
 
 @frozen
@@ -79,6 +95,7 @@ class _Design:
         self.query, self.key, self.value = (
             self._operand(name, getattr(problem, name)) for name in ("query", "key", "value")
         )
+        self.tail = None if problem.tail is None else self._tail(problem.tail)
         ctype, size, base = CPP_TYPE[problem.dtype], ITEM_SIZE[problem.dtype], self.bases
         queries = self.tiling.tile_queries
         self.output = self.k.output("output", "output", ctype, size)
@@ -105,6 +122,14 @@ class _Design:
         tensor = self.k.input(name, parameter(side.name), ctype, size)
         return _Operand(tensor, *_place_of(self.k, name, side))
 
+    def _tail(self, tail: Tail) -> _Tail:
+        begin = self.k.param(
+            "tailBegin", self.tiling.depth - Size(tail.depth), "columns in front of the tail"
+        )
+        follows = evolve(self.query, column=begin)
+        query = follows if tail.query is None else self._operand("queryTail", tail.query)
+        return _Tail(query, self._operand("keyTail", tail.key), begin)
+
     def _ring(self, name: str, ctype: str, size: int, elements: Expr, role: Role) -> Ring:
         return self.k.ring_of_turns(name, ctype, size, _SLOTS, elements, role)
 
@@ -112,18 +137,50 @@ class _Design:
 
     def scores_of(self, step: AttentionStep) -> None:
         """queries * keys^T, into the ring."""
-        k, depth, shared = self.k, self.tiling.depth, step.matrix // self.tiling.sharing
+        k = self.k
         tiles = k.pieces("column", (0, step.keys), self.bases.n)
         with k.section("Score", "scores = queries * keys^T"), tiles as (column, columns):
-            with k.sum(), k.pieces("start", (0, depth), self.bases.panel_k) as (start, count):
-                rows = self.query.place(step.matrix, step.query, start)
-                k.do(Nd2Nz(whole(self.panels[0]), rows, step.queries, count, self.query.pitch))
-                rows = self.key.place(shared, step.key + column, start)
-                k.do(Nd2Nz(whole(self.panels[1]), rows, columns, count, self.key.pitch))
+            with k.sum(), self._panels_of_depth(step, column, columns) as count:
                 self._add_panels("AddScores", (step.queries, columns, count), turned=False)
             with k.stored():
                 place = Region(self.rings.scores, column)
                 self._store(place, (step.queries, columns), self.tiling.tile_keys)
+
+    @contextmanager
+    def _panels_of_depth(self, step: AttentionStep, column: Var, columns: Var) -> Iterator[Var]:
+        """Panel by panel of queries and of keys from a ``column`` of scores on, and how deep each is."""
+        k, depth, most, tail = self.k, self.tiling.depth, self.bases.panel_k, self.tail
+        place = step, column, columns
+        if tail is None:
+            with k.pieces("start", (0, depth), most) as (start, count):
+                self._load_panels((self.query, self.key), *place, start, count)
+                yield count
+            return
+        before = ceil_div(tail.begin, most)
+        with k.loop("startPiece", before + ceil_div(depth - tail.begin, most)) as piece:
+            start = k.let("start", Choice(piece, "<", before, piece, piece - before) * most)
+            length = Choice(piece, "<", before, tail.begin, depth - tail.begin)
+            count = k.let("startCount", least(length - start, most))
+            with k.when(piece, "<", before):
+                self._load_panels((self.query, self.key), *place, start, count)
+            with k.otherwise():
+                self._load_panels((tail.query, tail.key), *place, start, count)
+            yield count
+
+    def _load_panels(
+        self,
+        sides: tuple[_Operand, _Operand],
+        step: AttentionStep,
+        column: Var,
+        columns: Var,
+        start: Var,
+        count: Var,
+    ) -> None:
+        k, (query, key), shared = self.k, sides, step.matrix // self.tiling.sharing
+        rows = query.place(step.matrix, step.query, start)
+        k.do(Nd2Nz(whole(self.panels[0]), rows, step.queries, count, query.pitch))
+        rows = key.place(shared, step.key + column, start)
+        k.do(Nd2Nz(whole(self.panels[1]), rows, columns, count, key.pitch))
 
     def results_of(self, step: AttentionStep) -> None:
         """Weights times values: the output itself, or a part of it into the ring."""

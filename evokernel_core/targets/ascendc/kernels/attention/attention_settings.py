@@ -30,8 +30,10 @@ class ChipAttention(Attention):
 def read_on_chip(task: KernelTask, chip: Chip) -> ChipAttention:
     """The one attention of a task. Raises PlanError where the task is anything else, or copies do not reach
     from row to row of an operand."""
-    problem = read_attention(task)
-    sides = (problem.query, problem.key, problem.value)
+    problem = read_attention(task, takes_tail=True)
+    sides = [problem.query, problem.key, problem.value]
+    if problem.tail is not None:
+        sides += [side for side in (problem.tail.query, problem.tail.key) if side is not None]
     if any(side.pitch.evaluate(task.sizes) > _MOST_PITCH for side in sides):
         raise PlanError(TOO_FAR)
     return ChipAttention(**asdict(problem, recurse=False), room=chip.ub_bytes)

@@ -50,6 +50,7 @@ from evokernel_core.targets.ascendc.kernels.text import CPP_TYPE
 
 _LANES = Constant("LANES", 64)
 _LOWEST = Number("LOWEST", -3.0e38, "below every score: rows that see no key stay finite")
+_HIDDEN = Number("HIDDEN", -3.4e38, "so far below that a row of such scores weighs nothing")
 _LEAST = Number("LEAST_TOTAL", 1.0e-37)
 
 
@@ -272,17 +273,18 @@ class Softmax:
             k.call("Add", *places, some, Converted(count, "uint8_t"), steps, repeats=count)
 
     def _hide(self, step: AttentionStep, row: Expr, count: Var, pitch: Var) -> None:
-        """Query number i sees the keys 0 to i."""
-        k = self.k
-        with k.when(step.key + step.keys, ">", step.query + row + 1):
-            # The first row sees the fewest keys: those in front of its last one stay in every row.
-            fewest = k.let("fewest", step.query + row + 1, U64)
+        """The keys that each query sees are the first ones."""
+        k, sizes = self.k, self.sizes
+        first = step.query + row
+        # Those in front of the last one of a head's first query, or of the first row, stay in every row.
+        fewest = k.let("fewest", sizes.seen_by(first if sizes.head_queries is None else Int(0)), U64)
+        with k.when(step.key + step.keys, ">", fewest):
             begin = k.let(
                 "begin", Choice(fewest, ">", step.key, (fewest - step.key) // _LANES * _LANES, Int(0))
             )
             with k.loop("line", count) as line:
-                known = Choice(fewest + line, ">", step.key, fewest + line - step.key, Int(0))
-                shown = k.let("shown", known)
+                visible = k.let("visible", sizes.seen_by(first + line), U64)
+                shown = k.let("shown", Choice(visible, ">", step.key, visible - step.key, Int(0)))
                 with k.when(shown, "<", step.keys):
                     hidden = k.let("hidden", pitch - begin)
                     bits, tail = round_up(hidden, _LANES), at(self.incoming, line * pitch + begin)
@@ -290,7 +292,7 @@ class Softmax:
                     given = Converted(shown, "float"), Enumerator("CMPMODE::LT")
                     self.k.on("Compares", self.seen, numbers, *given, count=bits, former="CompareScalar")
                     mode = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
-                    self.k.on("Select", tail, self.seen, tail, _LOWEST, mode, count=hidden)
+                    self.k.on("Select", tail, self.seen, tail, _HIDDEN, mode, count=hidden)
 
     # -- parts of the output --------------------------------------------------------------------
 

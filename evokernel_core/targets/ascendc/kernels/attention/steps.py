@@ -17,11 +17,13 @@ from evokernel_core.targets.ascendc.ir.expr import (
     U64,
     Choice,
     Constant,
+    Expr,
     Int,
     Param,
     Size,
     Var,
     ceil_div,
+    greatest,
     least,
     round_up,
 )
@@ -38,7 +40,8 @@ class AttentionSizes:
     """What ComputeTiling computes, and the numbers of a schedule: sizes, tiles of queries in each matrix and
     in all (units), matrices that share their keys, whether one step holds all keys; ``half`` the rows of a
     step are a vector core's, which takes a ``chunk`` of them at a time, and ``part_rows`` of the output,
-    ``part_pitch`` elements from each other."""
+    ``part_pitch`` elements from each other; ``head_queries`` the rows after which queries are
+    numbered anew, where that matters."""
 
     tile_queries: Constant
     tile_keys: Constant
@@ -54,6 +57,17 @@ class AttentionSizes:
     is_whole: Param
     part_pitch: Param
     part_rows: Param
+    head_queries: Param | None
+    bottom_right: bool
+
+    def seen_by(self, row: Expr) -> Expr:
+        """How many keys the query of a row sees where attention is causal."""
+        number = row + 1 if self.head_queries is None else row % self.head_queries + 1
+        if not self.bottom_right:
+            return number
+        queries = self.queries if self.head_queries is None else self.head_queries
+        seen = number + self.keys
+        return Choice(seen, ">", queries, seen - queries, Int(0))
 
 
 def sizes_of(k: Builder, problem: ChipAttention, schedule: AttentionSchedule) -> AttentionSizes:
@@ -76,7 +90,11 @@ def sizes_of(k: Builder, problem: ChipAttention, schedule: AttentionSchedule) ->
     room = chunk * tile_keys
     k.require(pitch * FLOATS, "<=", room, "values too wide for the unified buffer")
     part_rows = k.param("partRows", least(room // pitch, half) // FLOATS * FLOATS, "in a chunk", U32)
-    rest = (tiles, units, sharing, whole_step, pitch, part_rows)
+    numbered = problem.causal and not problem.heads.is_one
+    head_queries = (
+        k.param("headQueries", queries // k.param("heads", Size(problem.heads))) if numbered else None
+    )
+    rest = (tiles, units, sharing, whole_step, pitch, part_rows, head_queries, problem.bottom_right)
     return AttentionSizes(tile_queries, tile_keys, half, chunk, queries, keys, depth, width, *rest)
 
 
@@ -93,6 +111,16 @@ class AttentionStep:
     tiles: Var
 
 
+def _seen(sizes: AttentionSizes, behind: Expr) -> Expr:
+    """How many keys the queries in front of a row need: one at least, since a step without any key writes
+    nothing."""
+    if sizes.head_queries is not None:
+        return sizes.keys
+    if not sizes.bottom_right:
+        return least(behind, sizes.keys)
+    return least(greatest(sizes.seen_by(behind - 1), 1), sizes.keys)
+
+
 @contextmanager
 def walk(
     k: Builder, sizes: AttentionSizes, *, causal: bool, with_cube: bool = False
@@ -105,7 +133,7 @@ def walk(
         turned = unit + matrix if causal else unit
         query = k.let("query", turned % sizes.query_tiles * sizes.tile_queries, U64)
         queries = k.let("queries", least(sizes.queries - query, sizes.tile_queries))
-        seen = k.let("seenKeys", least(query + queries, sizes.keys) if causal else sizes.keys, U64)
+        seen = k.let("seenKeys", _seen(sizes, query + queries) if causal else sizes.keys, U64)
         tiles = k.let("keyTiles", ceil_div(seen, sizes.tile_keys))
         with k.loop("keyTile", tiles) as tile:
             key = k.let("key", tile * sizes.tile_keys, U64)

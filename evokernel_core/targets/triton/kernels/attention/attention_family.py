@@ -35,6 +35,11 @@ class _AttentionPrinter:
         self.queries, self.keys, self.depth, self.width = (
             self.function.number(key, getattr(problem, key)) for key in names
         )
+        # keys that the first query sees besides its own
+        self.head_queries = self.queries
+        if problem.causal and not problem.heads.is_one:
+            self.head_queries = f"{self.queries} // {self.function.number('heads', problem.heads)}"
+        self.more = f" + ({self.keys} - {self.head_queries})" if problem.bottom_right else ""
         self.every_query = divides(schedule.block_q, problem.queries)
         self.every_key = divides(schedule.block_k, problem.keys)
         self.every_depth, self.every_width = map(_is_padded, (problem.depth, problem.width))
@@ -98,7 +103,8 @@ class _AttentionPrinter:
         add("sums = tl.zeros((BLOCK_Q, BLOCK_W), tl.float32)")
         last = self.keys
         if problem.causal:
-            add(f"last = min((tile + 1) * BLOCK_Q, {self.keys})")
+            behind = "(tile + 1) * BLOCK_Q" if problem.heads.is_one else self.head_queries
+            add(f"last = min({behind}{self.more}, {self.keys})")
             last = "last"
         with function.block(f"for first in range(0, {last}, BLOCK_K):"):
             self._scores()
@@ -125,6 +131,7 @@ class _AttentionPrinter:
     def _scores(self) -> None:
         """Scores in units of a factor of two, those of keys that are not seen minus infinity."""
         function, problem = self.function, self.problem
+        number = "rows[:, None]" + ("" if problem.heads.is_one else f" % ({self.head_queries})")
         behind = "" if self.every_key else f"places[None, :] < {self.keys} - first"
         mask = masked(both(behind, "" if self.every_depth else f"depths[:, None] < {self.depth}"), "0.0")
         function.add(f"k = tl.load(key_at{mask})")
@@ -134,7 +141,7 @@ class _AttentionPrinter:
             rows = "" if self.every_query else f"rows[:, None] < {self.queries}"
             mask = masked(both(rows, behind), "0.0")
             function.add(f"scores += tl.load(mask_at{mask}) * {_LOG2_E!r}")
-        seen = both(behind, "first + places[None, :] <= rows[:, None]" if problem.causal else "")
+        seen = both(behind, f"first + places[None, :] <= {number}{self.more}" if problem.causal else "")
         if seen:
             function.add(f'scores = tl.where({seen}, scores, float("-inf"))')
 

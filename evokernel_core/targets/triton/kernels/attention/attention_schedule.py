@@ -108,7 +108,8 @@ def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[
     tiles = math.ceil(queries / schedule.block_q)
     programs = matrices * tiles
     held = max(_resident(problem, schedule, sizes, gpu), 1)
-    seen = keys if not problem.causal else max(1, (min(keys, queries) + schedule.block_q) // 2)
+    is_cut = problem.causal and problem.heads.is_one
+    seen = keys if not is_cut else max(1, (min(keys, queries) + schedule.block_q) // 2)
     steps = math.ceil(seen / schedule.block_k)
     enough = 64 if on_vector_units(schedule.precision, problem.dtype, gpu) else 128
     share = min(1.0, math.sqrt(schedule.block_q * schedule.block_k) / enough)
