@@ -26,6 +26,7 @@ from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.settings import ProposerName
+from evokernel_core.domain.title import title_of
 from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.installing import Package
@@ -43,7 +44,8 @@ class Row:
     kernel of ``estimate_us`` would save. ``left_alone``: verified, and not applied since it would gain too
     little, or not tried since its estimate does not win; the reason says so. ``baseline_source`` is how the
     baseline is known, with the row where it was measured, and ``baseline_interval`` where half of what was
-    measured of such ops lies. ``target`` is the language of the kernels; ``shape`` is the largest input's."""
+    measured of such ops lies. ``target`` is the language of the kernels; ``shape`` is the largest input's,
+    and ``title`` what is computed, as ``attention``."""
 
     id: str
     line: int
@@ -68,6 +70,7 @@ class Row:
     vendor_us: float | None = None
     vendor_source: str | None = None
     symbol: str = ""
+    title: str = ""
     shape: str = ""
     estimate_us: float | None = None
     target: str | None = None
@@ -271,7 +274,7 @@ class _CommandRun:
             latency = (
                 f"{figure(row.best_latency_us)} us, gain {_gain(row)}" if row.best_latency_us else row.reason
             )
-            say(f"{number} {_where(row)}, {row.op_category}: {latency}", err=True)
+            say(f"{number} {_where(row)}, {row.title}: {latency}", err=True)
 
     def _solve(self, region: Region, progress: Progress) -> tuple[Row, Candidate | None]:
         """A region's row and its best kernel."""
@@ -344,6 +347,7 @@ def _unsupported(region: Region) -> Row:
         status=region.status.value,
         reason=region.reason,
         symbol=region.symbol,
+        title=(region.task and title_of(region.task, "")) or region.op_category,
         shape=region.task.largest_input if region.task else "",
     )
 
@@ -445,7 +449,7 @@ def _print(file: Path, rows: Iterable[Row]) -> None:
             say(f"line {row.line}: {row.kernel_dir}")
     for row in members:
         if row.left_alone:
-            say(f"{_where(row)}, {row.op_category}: {row.reason}")
+            say(f"{_where(row)}, {row.title}: {row.reason}")
     told = (RegionStatus.VERIFIED, RegionStatus.CANDIDATE)
     for lines, row in _grouped(row for row in members if row.status not in told):
         say(f"{lines}: {row.status}: {row.reason}")
@@ -470,7 +474,7 @@ def _table(file: Path, rows: Sequence[Row], latencies: Mapping[str, Callable[[Ro
     """A row for each region: where it is, what it computes, its shape, latencies and gain."""
     columns: dict[str, Callable[[Row], str]] = {
         "where": _where,
-        "what": lambda row: row.op_category,
+        "what": lambda row: row.title,
         "shape": lambda row: row.shape,
         "eager us": _eager,
         "vendor us": _vendor,

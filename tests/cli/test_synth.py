@@ -178,7 +178,7 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     assert path.read_text() == before
     shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--all")
     assert "gain" in shown.stdout
-    assert f"f:6, {row['op_category']}: {row['reason']}" in shown.stdout
+    assert f"f:6, {row['title']}: {row['reason']}" in shown.stdout
     began, tried, done_ = shown.stderr.splitlines()
     assert (began, tried) == ("plain.py: capturing its code with torch", "1 of 1 regions are tried")
     assert done_.startswith("[1 of 1] f:6, "), "a line for each region, without a terminal"
