@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -233,11 +234,12 @@ class _CommandRun:
     ending: Ending
 
     def rows(self, offers: Iterable[Offer]) -> list[Row]:
-        """One row per region. Edits are made from the end, so that spans stay true. Where a program cannot
-        be verified or gains too little, the single kernels inside it are tried too; its row says why."""
+        """One row per region, in source order. The smallest are tried first, so that the first results come
+        soon; edits are made from the end, so that spans stay true. Where a program cannot be verified or
+        gains too little, the single kernels inside it are tried too; its row says why."""
         rows: dict[str, Row] = {}
         results: list[tuple[Region, Candidate]] = []
-        waiting, done = list(offers), 0
+        waiting, done = sorted(offers, key=_nodes), 0
         if not self.quiet:
             say(f"{sum(map(self._is_tried, waiting))} of {len(waiting)} regions are tried", err=True)
         with _progress(self.quiet) as progress:
@@ -258,9 +260,10 @@ class _CommandRun:
                 if offer.region.task is not None:
                     done += 1
                     self._tell(row, f"[{done} of {done + total}]")
+        results.sort(key=lambda result: (result[0].span.line, result[0].span.column))
         for region, best in reversed(results):
             rows[region.id] = self._placed(rows[region.id], region, best)
-        return list(rows.values())
+        return sorted(rows.values(), key=attrgetter("line"))
 
     def _is_tried(self, offer: Offer) -> bool:
         """Whether kernels of it are written: where the estimate wins, or where that was asked for."""
@@ -320,6 +323,10 @@ class _CommandRun:
 
     def _stage(self, file: Path, region: Region, best: Candidate) -> Package:
         return self.session.stage(region, best)
+
+
+def _nodes(offer: Offer) -> int:
+    return len(offer.region.task.graph.nodes) if offer.region.task else 0
 
 
 def _infeasible(row: Row, error: EvoKernelError) -> Row:

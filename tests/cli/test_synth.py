@@ -189,6 +189,19 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     assert "evokernel_kernels" in path.read_text()
 
 
+def test_the_smallest_is_tried_first_and_told_in_source_order(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    bodies = {"large": "torch.softmax(x * 2, -1) + torch.exp(x)", "small": "x + 1.0"}
+    functions = (
+        f"# evokernel: x=f32[64,64]\ndef {name}(x):\n    return {body}\n" for name, body in bodies.items()
+    )
+    path.write_text("import torch\n\n\n" + "\n\n".join(functions))
+    done = run(tmp_path / "home", "synth", path, "--budget", "1", "--all")
+    told = [line.split()[3].partition(":")[0] for line in done.stderr.splitlines() if line.startswith("[")]
+    assert told == ["small", "large"]
+    assert 0 < done.stdout.index(" large:") < done.stdout.index(" small:")
+
+
 def test_a_sentence_is_printed_once_with_its_lines(tmp_path: Path) -> None:
     text = "import torch\n\n\n# evokernel: x=f32[64,64]\ndef f(x):\n"
     path = tmp_path / "plain.py"
