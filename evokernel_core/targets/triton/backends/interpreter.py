@@ -57,8 +57,8 @@ PROGRAMS_PER_S = 1_000
 BYTES_PER_S = 1e6
 PRODUCTS_PER_S = 2e7
 STEPPED_PER_S = 5_000
-"""What any sensible kernel gets through here in a second: programs, bytes of values, multiply-adds, elements of
-the longest dimension where one program steps through it in blocks of 16."""
+"""What any sensible kernel gets through here in a second: programs, bytes of values, multiply-adds, elements
+of the longest dimension where one program steps through it in blocks of 16."""
 SAMPLE = 24
 """Programs of a launch that are counted for an estimate."""
 
