@@ -15,7 +15,7 @@ from .absorb import Absorber
 from .call_site import escaped
 from .liveness import BlockPosition
 from .parts import Parts, Refusal, RegionPlan, Result, total
-from .steps import Step, go_together, is_real, results_of, step_of
+from .steps import RegionStep, go_together, is_real, results_of, step_of
 
 OWN_OPS = "evokernel."
 """The namespace of the generated kernels' ops."""
@@ -78,7 +78,7 @@ def _longest_run(
 ) -> RegionPlan | None:
     """The longest run of statements from the first of ``part`` that one kernel can compute: two or more with
     one value that is used later, or with several that go together; on lines that no other statement is on."""
-    steps: list[Step] = []
+    steps: list[RegionStep] = []
     best = None
     for index in part:
         assigned = frozenset(name for step in steps for name in step.assigns)
@@ -102,7 +102,7 @@ def _longest_run(
 
 def _run_plan(
     absorber: Absorber,
-    steps: list[Step],
+    steps: list[RegionStep],
     results: tuple[Result, ...],
     apart: tuple[RegionPlan | Refusal, ...] = (),
 ) -> RegionPlan | None:

@@ -15,7 +15,7 @@ from .parts import SCALAR, Parts, Result
 
 
 @dataclass(frozen=True)
-class Step:
+class RegionStep:
     """A statement that a run may hold: the names it assigns, the parts of its value, and the tensors that a
     kernel can give for it: one, each of a tuple, or none."""
 
@@ -40,7 +40,7 @@ class Step:
         return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 
 
-def step_of(absorber: Absorber, statement: ast.stmt, assigned: frozenset[str]) -> Step | None:
+def step_of(absorber: Absorber, statement: ast.stmt, assigned: frozenset[str]) -> RegionStep | None:
     """The step of a statement behind some that gave values to the names ``assigned``."""
     value = getattr(statement, "value", None)
     if value is None or not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return)):
@@ -50,7 +50,7 @@ def step_of(absorber: Absorber, statement: ast.stmt, assigned: frozenset[str]) -
     if parts is None or assigns is None:
         return None
     values = tuple(map(absorber.value, _elements(value)))
-    return Step(statement, assigns, parts, values if all(map(is_real, values)) else ())
+    return RegionStep(statement, assigns, parts, values if all(map(is_real, values)) else ())
 
 
 def is_real(value: Any) -> bool:
@@ -78,7 +78,7 @@ def _assigned_names(statement: ast.stmt) -> tuple[str, ...] | None:
 
 
 def results_of(
-    absorber: Absorber, steps: Sequence[Step], places: tuple[BlockPosition, ...]
+    absorber: Absorber, steps: Sequence[RegionStep], places: tuple[BlockPosition, ...]
 ) -> tuple[Result, ...]:
     """What leaves the run that ends at the last of ``places``: the last step's value, and those of names that
     are read later. None where one is no tensor under a name of its own, or a step does nothing for them."""
@@ -100,7 +100,7 @@ def results_of(
     return (*results, *last)
 
 
-def _last_results(step: Step, number: int) -> Iterator[Result]:
+def _last_results(step: RegionStep, number: int) -> Iterator[Result]:
     """What the last step of a run gives: its value, or each of a tuple that it returns or names."""
     if len(step.values) == 1 and (step.returns or step.name):
         yield Result(step.value, step.values[0], step.name, number)
@@ -110,13 +110,13 @@ def _last_results(step: Step, number: int) -> Iterator[Result]:
             yield Result(node, value, name, number)
 
 
-def _unpacks(step: Step) -> bool:
+def _unpacks(step: RegionStep) -> bool:
     """Whether a step gives a name to each of its values."""
     targets = _targets(step.statement)
     return len(targets) == 1 and isinstance(targets[0], ast.Tuple) and len(step.assigns) == len(step.values)
 
 
-def go_together(absorber: Absorber, steps: Sequence[Step], results: Sequence[Result]) -> bool:
+def go_together(absorber: Absorber, steps: Sequence[RegionStep], results: Sequence[Result]) -> bool:
     """Whether the results are computed from a tensor in common, none of another one, over elements or rows
     of the same sizes: a kernel that reads the tensor for all of them saves reading it for each."""
     leaves = [leaf for step in steps for leaf in step.parts.leaves if leaf.kind != SCALAR]
@@ -140,7 +140,7 @@ def _are_apart(operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
     return len(made) == len(results) and not made & given
 
 
-def _reached(steps: Sequence[Step], node: ast.expr, number: int) -> set[int]:
+def _reached(steps: Sequence[RegionStep], node: ast.expr, number: int) -> set[int]:
     """The steps before ``number`` that an expression reads values of, and those that these do."""
     result: set[int] = set()
     for name in names_in(node):
