@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -26,6 +27,7 @@ from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierE
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.settings import ProposerName
+from evokernel_core.domain.title import title_of
 from evokernel_core.domain.verdict import Baseline, LatencySource
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.installing import Package
@@ -43,7 +45,8 @@ class Row:
     kernel of ``estimate_us`` would save. ``left_alone``: verified, and not applied since it would gain too
     little, or not tried since its estimate does not win; the reason says so. ``baseline_source`` is how the
     baseline is known, with the row where it was measured, and ``baseline_interval`` where half of what was
-    measured of such ops lies. ``target`` is the language of the kernels; ``shape`` is the largest input's."""
+    measured of such ops lies. ``target`` is the language of the kernels; ``shape`` is the largest input's,
+    and ``title`` what is computed, as ``attention``."""
 
     id: str
     line: int
@@ -68,6 +71,7 @@ class Row:
     vendor_us: float | None = None
     vendor_source: str | None = None
     symbol: str = ""
+    title: str = ""
     shape: str = ""
     estimate_us: float | None = None
     target: str | None = None
@@ -229,11 +233,12 @@ class _CommandRun:
     ending: Ending
 
     def rows(self, offers: Iterable[Offer]) -> list[Row]:
-        """One row per region. Edits are made from the end, so that spans stay true. Where a program cannot
-        be verified or gains too little, the single kernels inside it are tried too; its row says why."""
+        """One row per region, in source order. The smallest are tried first, so that the first results come
+        soon; edits are made from the end, so that spans stay true. Where a program cannot be verified or
+        gains too little, the single kernels inside it are tried too; its row says why."""
         rows: dict[str, Row] = {}
         results: list[tuple[Region, Candidate]] = []
-        waiting, done = list(offers), 0
+        waiting, done = sorted(offers, key=_nodes), 0
         if not self.quiet:
             say(f"{sum(map(self._is_tried, waiting))} of {len(waiting)} regions are tried", err=True)
         with _progress(self.quiet) as progress:
@@ -254,9 +259,10 @@ class _CommandRun:
                 if offer.region.task is not None:
                     done += 1
                     self._tell(row, f"[{done} of {done + total}]")
+        results.sort(key=lambda result: (result[0].span.line, result[0].span.column))
         for region, best in reversed(results):
             rows[region.id] = self._placed(rows[region.id], region, best)
-        return list(rows.values())
+        return sorted(rows.values(), key=attrgetter("line"))
 
     def _is_tried(self, offer: Offer) -> bool:
         """Whether kernels of it are written: where the estimate wins, or where that was asked for."""
@@ -270,7 +276,7 @@ class _CommandRun:
             latency = (
                 f"{figure(row.best_latency_us)} us, gain {_gain(row)}" if row.best_latency_us else row.reason
             )
-            say(f"{number} {_where(row)}, {row.op_category}: {latency}", err=True)
+            say(f"{number} {_where(row)}, {row.title}: {latency}", err=True)
 
     def _solve(self, region: Region, progress: Progress) -> tuple[Row, Candidate | None]:
         """A region's row and its best kernel."""
@@ -318,6 +324,10 @@ class _CommandRun:
         return self.session.stage(region, best)
 
 
+def _nodes(offer: Offer) -> int:
+    return len(offer.region.task.graph.nodes) if offer.region.task else 0
+
+
 def _infeasible(row: Row, error: EvoKernelError) -> Row:
     return evolve(row, status=RegionStatus.INFEASIBLE.value, reason=str(error))
 
@@ -343,6 +353,7 @@ def _unsupported(region: Region) -> Row:
         status=region.status.value,
         reason=region.reason,
         symbol=region.symbol,
+        title=(region.task and title_of(region.task, "")) or region.op_category,
         shape=region.task.largest_input if region.task else "",
     )
 
@@ -444,7 +455,7 @@ def _print(file: Path, rows: Iterable[Row]) -> None:
             say(f"line {row.line}: {row.kernel_dir}")
     for row in members:
         if row.left_alone:
-            say(f"{_where(row)}, {row.op_category}: {row.reason}")
+            say(f"{_where(row)}, {row.title}: {row.reason}")
     told = (RegionStatus.VERIFIED, RegionStatus.CANDIDATE)
     for lines, row in _grouped(row for row in members if row.status not in told):
         say(f"{lines}: {row.status}: {row.reason}")
@@ -469,7 +480,7 @@ def _table(file: Path, rows: Sequence[Row], latencies: Mapping[str, Callable[[Ro
     """A row for each region: where it is, what it computes, its shape, latencies and gain."""
     columns: dict[str, Callable[[Row], str]] = {
         "where": _where,
-        "what": lambda row: row.op_category,
+        "what": lambda row: row.title,
         "shape": lambda row: row.shape,
         "eager us": _eager,
         "vendor us": _vendor,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Column, Table
 
 from evokernel_core.cli.terminal import shown
 
 WIDTH = 150
-"""Columns of a table that goes to a file or a pipe, where no terminal says its own."""
+"""Columns of a table that goes to a file or a pipe, where no terminal says its own; more where it has columns
+that are never cut."""
+ROOM = 40
+"""What is left for the words of other columns then."""
 
 
 def figure(us: float | None) -> str:
@@ -21,7 +25,7 @@ def figure(us: float | None) -> str:
 
 
 def column(name: str) -> Column:
-    """A column that is never cut."""
+    """A column that is never cut, unless the terminal is too narrow."""
     return Column(name, no_wrap=True)
 
 
@@ -32,5 +36,8 @@ def add_row(table: Table, *cells: str) -> None:
 
 def print_table(table: Table) -> None:
     """Prints a table to standard output; brackets in it are brackets, and no markup."""
-    width = None if sys.stdout.isatty() else WIDTH
-    Console(width=width, markup=False, emoji=False).print(table)
+    console = Console(markup=False, emoji=False)
+    if not sys.stdout.isatty():
+        unbounded = console.options.update(max_width=sys.maxsize)
+        console.width = max(WIDTH, Measurement.get(console, unbounded, table).minimum + ROOM)
+    console.print(table)

@@ -16,6 +16,9 @@ const times = (value) => value >= 100 ? `${Math.round(value)}×` : `${value.toFi
 const micro = (value) => `${value >= 1000 ? Math.round(value).toLocaleString("en") : +value.toPrecision(4)} µs`;
 const leading = (value) => Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
 const short = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
+// A text on lines of so many characters, broken behind what parts a name where that is possible.
+const lines = (text, length) =>
+  text.match(new RegExp(`.{1,${length}}$|.{1,${length - 1}}[ _.:/-]|.{1,${length}}`, "g")).map((line) => line.trim());
 const source = () => data.measured.includes(evidence) ? "measured" : "estimated";
 
 // Plot brings a style element that the page's policy would refuse; page.css has what it says.
@@ -48,16 +51,16 @@ function gain() {
   const shown = all ? sorted : sorted.slice(0, SHOWN_FIRST);
   const wide = byId("gain").clientWidth;
   const whole = (kernel) => [kernel.name, kernel.where, kernel.shape].filter(Boolean).join("  ");
-  const longest = (words) => Math.max(...shown.map((kernel) => words(kernel).length)) * 6.6 + 16;
-  const words = longest(whole) < wide / 2 ? whole : (kernel) => kernel.name;
-  const margin = Math.min(longest(words), wide * 0.6), letters = Math.floor((margin - 16) / 6.6);
-  const label = new Map(shown.map((kernel) => [kernel.task, short(words(kernel), letters)]));
+  const longest = Math.max(...shown.map((kernel) => whole(kernel).length)) * 6.6 + 16;
+  const margin = Math.min(longest, wide * (wide < 600 ? 0.6 : 0.4)), letters = Math.floor((margin - 16) / 6.6);
+  const label = new Map(shown.map((kernel) => [kernel.task, lines(whole(kernel), letters)]));
+  const row = 11 + 14 * Math.max(...[...label.values()].map((parts) => parts.length));
   const bound = (kernel) => kernel.eager_us / kernel.bound_us, bounded = shown.filter((kernel) => kernel.bound_us > 0);
   put("gain", `Gain over eager of ${shown.length} kernels, ${evidence}; the table of kernels has the numbers.`, {
-    marginLeft: margin, marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * 25 + 52,
+    marginLeft: margin, marginRight: 60, marginTop: 8, marginBottom: 40, height: shown.length * row + 52,
     x: { type: "log", label: `gain over eager, ${source()} (log scale) →`, grid: true, tickFormat: (d) => [1, 2, 5].includes(leading(d)) ? `${d}×` : "",
       domain: [Math.min(0.9, ...shown.map((kernel) => kernel.gain)), Math.max(1.5, ...shown.map((kernel) => kernel.gain), ...bounded.map(bound)) * 1.08] },
-    y: { domain: shown.map((kernel) => kernel.task), label: null, tickFormat: (task) => label.get(task), tickSize: 0 },
+    y: { domain: shown.map((kernel) => kernel.task), label: null, tickFormat: (task) => label.get(task).join("\n"), tickSize: 0 },
     marks: [
       Plot.ruleX([1], { stroke: "var(--muted)", strokeDasharray: "3 3" }),
       Plot.barX(shown, { x1: 1, x2: "gain", y: "task", fill: (kernel) => kernel.gain >= 1 ? "var(--accent)" : "var(--bad)", insetTop: 4, insetBottom: 4, rx: 3 }),

@@ -12,7 +12,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -54,6 +54,7 @@ PART_HEADERS = tuple(f"{folder}{name}.h" for folder, names in _PARTS.items() for
 """Headers of the interface's parts, each of which brings all of it."""
 RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
+STANDARD_HEADERS = "standard.h"
 OPERATOR_SOURCE = "host/operator_host.cpp"
 """The main program of an operator's host code."""
 LAUNCHER_SOURCES = SOURCES / "launcher"
@@ -237,13 +238,13 @@ def _build_twin(twin: Twin, told: Told) -> None:
     objects = twin.folder / "objects"
     objects.mkdir()
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        work = [pool.submit(_compile_object, twin, path) for path in _library_sources()]
-        work.append(pool.submit(_precompile_header, twin))
-        work.append(pool.submit(_compile_operator_host, twin))
+        standard = pool.submit(_precompile_standard_headers, twin)
+        work = [standard, pool.submit(_precompile_header, twin), pool.submit(_compile_operator_host, twin)]
+        work += [pool.submit(_compile_object, twin, path, standard) for path in _library_sources()]
         for done, _ in enumerate(as_completed(work), 1):
             told(done, len(work))
         built = [future.result() for future in work]
-    compiled = {path.name: str(path) for path in built if path.parent == objects}
+    compiled = {path.name: str(path) for path in built if path.suffix == ".o"}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
     client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
     _link_library(
@@ -295,11 +296,18 @@ def _object_name(source: Path) -> str:
     return "-".join(source.relative_to(SOURCES).with_suffix(".o").parts)
 
 
-def _compile_object(twin: Twin, source: Path) -> Path:
+def _compile_object(twin: Twin, source: Path, standard: Future[Path]) -> Path:
     target = twin.folder / "objects" / _object_name(source)
-    include = [f"-I{twin.include}", f"-I{SOURCES}"]
+    include = [f"-I{twin.include}", f"-I{SOURCES}", *_precompiled(twin.compiler, standard.result())]
     _run([*twin.compiler.argv, *LIBRARY_FLAGS, *include, "-c", str(source), "-o", str(target)])
     return target
+
+
+def _precompiled(compiler: Compiler, header: Path) -> tuple[str, ...]:
+    """What puts a precompiled header in front of a source: g++ looks for it beside the header's text."""
+    return (
+        ("-include", str(header.with_suffix(""))) if compiler.kind == "g++" else ("-include-pch", str(header))
+    )
 
 
 def _compile_operator_host(twin: Twin) -> Path:
@@ -311,10 +319,19 @@ def _compile_operator_host(twin: Twin) -> Path:
 
 def _precompile_header(twin: Twin) -> Path:
     header = twin.include / "kernel_operator.h"
-    suffix = ".gch" if twin.compiler.kind == "g++" else ".pch"
-    target = header.with_name(header.name + suffix)
-    flags = [*kernel_flags(twin.compiler), f"-I{twin.include}", "-x", "c++-header"]
-    _run([*twin.compiler.argv, *flags, str(header), "-o", str(target)])
+    return _precompile(twin.compiler, header, *kernel_flags(twin.compiler), f"-I{twin.include}")
+
+
+def _precompile_standard_headers(twin: Twin) -> Path:
+    """Parsing them is half of what the library's sources take to compile."""
+    header = twin.folder / "objects" / STANDARD_HEADERS
+    shutil.copyfile(SOURCES / STANDARD_HEADERS, header)
+    return _precompile(twin.compiler, header, *LIBRARY_FLAGS)
+
+
+def _precompile(compiler: Compiler, header: Path, *flags: str) -> Path:
+    target = header.with_name(header.name + (".gch" if compiler.kind == "g++" else ".pch"))
+    _run([*compiler.argv, *flags, "-x", "c++-header", str(header), "-o", str(target)])
     return target
 
 

@@ -52,7 +52,7 @@ def symbols(region: Region) -> list[tuple[str, int, int]]:
         ("y = torch.relu(x @ w)\nreturn y @ w", ["torch.relu(x @ w)"]),
         # statements join when nothing but the last value is used later
         ("a = x.exp()\nb = a + 1\nreturn b / a", ["a = x.exp()\n    b = a + 1\n    return b / a"]),
-        ("a = x.exp()\nb = a + 1\nreturn b, a", ["x.exp()", "a + 1"]),
+        ("a = x.exp()\nb = a + 1\nreturn b, a @ w", ["x.exp()", "a + 1"]),
         ("a = x.exp()\nb = a + 1\nc = b @ w\nreturn c + a", ["x.exp()", "a + 1", "c + a"]),
         # a later statement may not need an earlier one inside an argument
         ("a = x.exp()\nreturn a + a @ w", ["x.exp()", "a + a @ w"]),
@@ -66,7 +66,7 @@ def symbols(region: Region) -> list[tuple[str, int, int]]:
         ("return torch.softmax(x, 1).sum(0)", ["torch.softmax(x, 1)", "torch.softmax(x, 1).sum(0)"][1:]),
         # loops and branches end runs, and their bodies are blocks of their own
         ("for _ in range(2):\n    y = x.exp()\n    x = y + x\nreturn x", ["y = x.exp()\n        x = y + x"]),
-        ("for _ in range(2):\n    y = x.exp()\n    x = x + 1\nreturn y @ x", ["x.exp()", "x + 1"]),
+        ("for _ in range(2):\n    y = x.exp()\n    x = w + 1\nreturn y @ x", ["x.exp()", "w + 1"]),
         ("if x.shape[0] > 2:\n    x = x.exp()\nreturn x + 1", ["x.exp()", "x + 1"]),
         # views alone are no work
         ("return x.t().reshape(-1)", []),
@@ -79,7 +79,7 @@ def test_regions_are_maximal(capture_body: Any, body: str, expected: list[str]) 
 
 def test_equal_code_keeps_its_ids_where_one_of_it_has_a_kernel(capture: Any, tmp_path: Path) -> None:
     code = "torch.softmax(x, 1)"
-    text = f"import torch\n\n\n# evokernel: x=f32[8,16]\ndef f(x):\n    return {code}, {{}}, {code}\n"
+    text = f"import torch\n\n\n# evokernel: x=f32[8,16]\ndef f(x):\n    return [{code}, {{}}, {code}]\n"
     before = [region.id for region in capture(text.format(code)) if region.task]
     assert len(set(before)) == 3
     (tmp_path / "evokernel_kernels").mkdir()

@@ -111,6 +111,9 @@ COMPUTED = {
     "a lambda": "f = lambda v: torch.exp(probe(v) * 2)\nreturn f(x)",
     "a default": "def f(v=torch.exp(probe(x) * 2)):\n    return mark(v)\nreturn f()",
     "a comprehension": "return mark(sum(torch.exp(probe(v) * 2) for v in (x, y)))",
+    "two statements of one tensor": (
+        "z = torch.exp(probe(x, 'a') * y)\nw = torch.tanh(probe(y, 'b') * y)\nreturn mark(z) + mark(w)"
+    ),
     "a name that is taken": "probe_2 = 1\nexp = 2\nz = torch.exp(probe(x) * exp) + probe_2\nreturn mark(z)",
 }
 NO_REGION = {"a lambda", "a comprehension", "a text", "a default"}

@@ -178,7 +178,7 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     assert path.read_text() == before
     shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--all")
     assert "gain" in shown.stdout
-    assert f"f:6, {row['op_category']}: {row['reason']}" in shown.stdout
+    assert f"f:6, {row['title']}: {row['reason']}" in shown.stdout
     began, tried, done_ = shown.stderr.splitlines()
     assert (began, tried) == ("plain.py: capturing its code with torch", "1 of 1 regions are tried")
     assert done_.startswith("[1 of 1] f:6, "), "a line for each region, without a terminal"
@@ -187,6 +187,19 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     (again,) = regions(named)
     assert (again["left_alone"], Path(again["kernel_dir"]).is_dir()) == (False, True)
     assert "evokernel_kernels" in path.read_text()
+
+
+def test_the_smallest_is_tried_first_and_told_in_source_order(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    bodies = {"large": "torch.softmax(x * 2, -1) + torch.exp(x)", "small": "x + 1.0"}
+    functions = (
+        f"# evokernel: x=f32[64,64]\ndef {name}(x):\n    return {body}\n" for name, body in bodies.items()
+    )
+    path.write_text("import torch\n\n\n" + "\n\n".join(functions))
+    done = run(tmp_path / "home", "synth", path, "--budget", "1", "--all")
+    told = [line.split()[3].partition(":")[0] for line in done.stderr.splitlines() if line.startswith("[")]
+    assert told == ["small", "large"]
+    assert 0 < done.stdout.index(" large:") < done.stdout.index(" small:")
 
 
 def test_a_sentence_is_printed_once_with_its_lines(tmp_path: Path) -> None:

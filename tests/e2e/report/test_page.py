@@ -79,6 +79,16 @@ def test_charts_are_drawn_and_nothing_sticks_out(file: Path, opened: Open, width
     assert page.title() == "EvoKernel report", "no name ran"
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_names_are_whole_in_the_chart(file: Path, opened: Open, width: int) -> None:
+    page = opened(file, width)
+    page.select_option("#evidence", "estimated on toychip")
+    labels = page.locator("#gain [aria-label='y-axis tick label'] text").all_text_contents()
+    drawn = ["".join(label.split()) for label in labels]
+    assert len(drawn) == 14 and "…" not in "".join(drawn)
+    assert any("".join(HOSTILE.split()) in label for label in drawn)
+
+
 def test_an_empty_memory(memory: Memory, tmp_path: Path, opened: Open) -> None:
     write_page(gather(memory), tmp_path / "report.html", "today")
     assert "holds no kernels yet" in opened(tmp_path / "report.html").locator("main").inner_text()

@@ -401,7 +401,7 @@ class _Request:
         for _ in range(_MAX_REGROWTHS):
             evaluations = self.recorder.evaluations
             absorber = Absorber(self.source, function, evaluations, self.fusibility, blocked)
-            results = [self._result(grown) for grown in grow(absorber)]
+            results = [result for grown in grow(absorber) for result in self._results(grown)]
             more = frozenset().union(*(result for result in results if isinstance(result, frozenset)))
             if not more - blocked:
                 return [result for result in results if isinstance(result, dict)]
@@ -427,6 +427,15 @@ class _Request:
     def _is_inside(applied: Applied, function: SourceFunction) -> bool:
         return any(node is applied.call for node in ast.walk(function.node))
 
+    def _results(self, plan: RegionPlan | Refusal) -> Iterator[dict[str, Any] | frozenset[int]]:
+        """The result of a plan, or those of its regions where one kernel cannot give all of them."""
+        result = self._result(plan)
+        if isinstance(plan, RegionPlan) and plan.apart and isinstance(result, dict) and not result["graph"]:
+            for part in plan.apart:
+                yield from self._results(part)
+        else:
+            yield result
+
     def _result(self, plan: RegionPlan | Refusal) -> dict[str, Any] | frozenset[int]:
         if isinstance(plan, Refusal):
             return _region(self.source, plan.function, [plan.node], "{call}", plan.reason)
@@ -436,8 +445,9 @@ class _Request:
 
     def _export(self, plan: RegionPlan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""
-        if not plan.value.is_contiguous() and self._is_view(plan.origin):
-            return frozenset({number_of(plan.origin)})
+        strided = (plan.origin(result) for result in plan.results if not result.value.is_contiguous())
+        if views := frozenset(number_of(origin) for origin in strided if self._is_view(origin)):
+            return views
         try:
             operands = computed(plan, self.source)
             receiver = self._receiver(plan.function)
@@ -462,11 +472,12 @@ class _Request:
             return self._refused(plan, error.sentence)
         except Exception as error:
             unknown = Sentence("torch.export could not trace it ({error}).", error=describe(error))
-            line = line_of(error, self.source.path) or plan.root.lineno
+            line = line_of(error, self.source.path) or plan.last.lineno
             reason = values_missing(error, line) or unknown
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), site["replacement"], "")
-        subject = Subject(function.call, function.inputs, specs, ((0, 0, ()),), warned=outcome.warned)
+        places = tuple((position, position, ()) for position in range(len(plan.results)))
+        subject = Subject(function.call, function.inputs, specs, places, warned=outcome.warned)
         return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols, KEY: subject}
 
     def _site(
@@ -576,7 +587,8 @@ class _Request:
         read = [leaf.known_as for leaf in function.inputs if not leaf.member]
         input_specs = converter.bound_specs()
         specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
-        outputs = [specs[output["ref"]][output["index"]]["shape"] for output in graph["outputs"][:1]]
+        given = graph["outputs"][: len(plan.results)]
+        outputs = [specs[output["ref"]][output["index"]]["shape"] for output in given]
         symbols = least_sizes(function, input_specs, outputs, converter.sizes)
         return graph, symbols, converter.asked_of_unread(read), tuple(input_specs)
 
@@ -626,9 +638,10 @@ def _check_outputs(graph: dict[str, Any], plan: RegionPlan) -> None:
             raise Unsupported(
                 "The result is {dtype}: kernels give {known}.", dtype=dtype, known=", ".join(OF_KERNELS)
             )
-        if not position and dtype != str(plan.value.dtype).removeprefix("torch."):
+        given = plan.results[position : position + 1]
+        if any(dtype != str(result.value.dtype).removeprefix("torch.") for result in given):
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
-    if not plan.value.is_contiguous():
+    if not all(result.value.is_contiguous() for result in plan.results):
         raise Unsupported(
             "Its result has the strides of a transposed tensor, and a kernel's would be contiguous: "
             "call contiguous() on that tensor before."

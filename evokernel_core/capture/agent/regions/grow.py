@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -13,26 +11,16 @@ from ..loading.record import OpCall
 from ..loading.source import OPAQUE, number_of
 from ..sentence import Sentence
 from ..tracing.fusibility import Fusibility
-from .absorb import Absorber, names_in
+from .absorb import Absorber
 from .call_site import escaped
-from .liveness import BlockPosition, is_live
-from .parts import Parts, Refusal, RegionPlan, total
+from .liveness import BlockPosition
+from .parts import Parts, Refusal, RegionPlan, Result, total
+from .steps import RegionStep, go_together, is_real, results_of, step_of
 
 OWN_OPS = "evokernel."
 """The namespace of the generated kernels' ops."""
 
 _BLOCKS = ("body", "orelse", "finalbody")
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A statement that a run may hold: the names it assigns and the parts of its value; ``real``: that is
-    a tensor a kernel can give."""
-
-    statement: ast.stmt
-    assigns: frozenset[str]
-    parts: Parts
-    real: bool
 
 
 def grow(absorber: Absorber) -> Iterator[RegionPlan | Refusal]:
@@ -43,9 +31,21 @@ def grow(absorber: Absorber) -> Iterator[RegionPlan | Refusal]:
 def _block(
     absorber: Absorber, body: list[ast.stmt], outer: tuple[BlockPosition, ...]
 ) -> Iterator[RegionPlan | Refusal]:
-    start = 0
-    while start < len(body):
-        run = _longest_run(absorber, body, start, outer)
+    yield from _part(absorber, body, outer, range(len(body)))
+
+
+def _part(
+    absorber: Absorber,
+    body: list[ast.stmt],
+    outer: tuple[BlockPosition, ...],
+    part: range,
+    *,
+    joined: bool = True,
+) -> Iterator[RegionPlan | Refusal]:
+    """The regions of a part of a block; those of several results where they may be ``joined``."""
+    start = part.start
+    while start < part.stop:
+        run = _longest_run(absorber, body, range(start, part.stop), outer, joined=joined)
         if run:
             yield run
             start += len(run.body)
@@ -69,98 +69,60 @@ def _inner_blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _longest_run(
-    absorber: Absorber, body: list[ast.stmt], start: int, outer: tuple[BlockPosition, ...]
+    absorber: Absorber,
+    body: list[ast.stmt],
+    part: range,
+    outer: tuple[BlockPosition, ...],
+    *,
+    joined: bool,
 ) -> RegionPlan | None:
-    """The longest run of two or more statements from ``start`` with one value that is used later, on lines
-    that no other statement is on."""
-    steps: list[_Step] = []
+    """The longest run of statements from the first of ``part`` that one kernel can compute: two or more with
+    one value that is used later, or with several that go together; on lines that no other statement is on."""
+    steps: list[RegionStep] = []
     best = None
-    for index in range(start, len(body)):
-        assigned = frozenset().union(*(step.assigns for step in steps)) if steps else frozenset()
-        step = _step(absorber, body[index], assigned)
+    for index in part:
+        assigned = frozenset(name for step in steps for name in step.assigns)
+        step = step_of(absorber, body[index], assigned)
         if step is None:
             break
         steps.append(step)
         if len(frozenset().union(*(step.parts.rows for step in steps))) > 1:
             break
-        alone = absorber.source.has_own_lines(body[start], body[index])
-        if len(steps) >= 2 and alone and _is_closed(absorber, steps, body, index, outer):
-            best = _run_plan(absorber, steps) or best
-        if isinstance(body[index], ast.Return):
+        alone = absorber.source.has_own_lines(body[part.start], body[index])
+        results = results_of(absorber, steps, (*outer, BlockPosition(body, index, body[index])))
+        if alone and len(results) == 1 and len(steps) > 1:
+            best = _run_plan(absorber, steps, results) or best
+        elif alone and joined and len(results) > 1 and go_together(absorber, steps, results):
+            apart = _part(absorber, body, outer, range(part.start, index + 1), joined=False)
+            best = _run_plan(absorber, steps, results, tuple(apart)) or best
+        if step.returns:
             break
     return best
 
 
-def _step(absorber: Absorber, statement: ast.stmt, assigned: frozenset[str]) -> _Step | None:
-    value = getattr(statement, "value", None)
-    if value is None or not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return)):
-        return None
-    assigns = _assigned_names(statement)
-    parts = absorber.absorb(value, assigned) if assigns is not None else None
-    if parts is None or assigns is None:
-        return None
-    return _Step(statement, assigns, parts, _is_real(absorber.value(value)))
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and not value.is_complex()
-
-
-def _assigned_names(statement: ast.stmt) -> frozenset[str] | None:
-    """The names given values; None where something other than plain names is written."""
-    if isinstance(statement, ast.Return):
-        return frozenset()
-    targets: list[Any]
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]  # type: ignore[attr-defined]
-    names: set[str] = set()
-    for target in targets:
-        items: list[Any] = target.elts if isinstance(target, ast.Tuple) else [target]
-        if not all(isinstance(item, ast.Name) for item in items):
-            return None
-        names.update(item.id for item in items)
-    return frozenset(names)
-
-
-def _is_closed(
-    absorber: Absorber, steps: list[_Step], body: list[ast.stmt], index: int, outer: tuple[BlockPosition, ...]
-) -> bool:
-    """Exactly the last statement's value leaves the run, and every other name is used inside it."""
-    last, function = steps[-1], absorber.function.node
-    returns = isinstance(last.statement, ast.Return)
-    if not last.real or (not returns and len(last.assigns) != 1):
-        return False
-    for position, step in enumerate(steps[:-1]):
-        later = steps[position + 1 :]
-        if not any(step.assigns & names_in(_value(later_step)) for later_step in later):
-            return False
-    names = frozenset().union(*(step.assigns for step in steps)) - last.assigns
-    places = (*outer, BlockPosition(body, index, body[index]))
-    inside = {id(step.statement) for step in steps}
-    return not any(is_live(name, places, function, inside) for name in names)
-
-
-def _value(step: _Step) -> ast.expr:
-    value: ast.expr = step.statement.value  # type: ignore[attr-defined]
-    return value
-
-
-def _run_plan(absorber: Absorber, steps: list[_Step]) -> RegionPlan | None:
+def _run_plan(
+    absorber: Absorber,
+    steps: list[RegionStep],
+    results: tuple[Result, ...],
+    apart: tuple[RegionPlan | Refusal, ...] = (),
+) -> RegionPlan | None:
     parts = total(step.parts for step in steps)
-    last = steps[-1].statement
     if parts is None or len(parts.rows) > 1 or not _worthwhile(absorber, parts):
         return None
     # statements that only lead up to the first computing one belong in front of the region
     if not steps[0].parts.work and not steps[0].assigns:
         return None
-    value = absorber.value(_value(steps[-1]))
     body = tuple(step.statement for step in steps)
-    return RegionPlan(absorber.function, body, parts, _statement_form(absorber, last), value)
+    form = _statement_form(absorber, body[-1], results)
+    return RegionPlan(absorber.function, body, parts, form, results, apart)
 
 
-def _statement_form(absorber: Absorber, last: ast.stmt) -> str:
-    """The last statement's text with ``{call}`` for its value."""
+def _statement_form(absorber: Absorber, last: ast.stmt, results: tuple[Result, ...]) -> str:
+    """The last statement's text with ``{call}`` for its value, or an assignment to several names."""
     if isinstance(last, ast.Return):
         return "return {call}"
+    if len(results) > 1:
+        return f"{', '.join(result.name for result in results)} = {{call}}"
     if isinstance(last, ast.AnnAssign):
         target, annotation = absorber.source.segment(last.target), ast.unparse(last.annotation)
         return f"{target}: {escaped(annotation)} = {{call}}"
@@ -214,12 +176,12 @@ def _expressions(absorber: Absorber, node: ast.AST) -> Iterator[RegionPlan]:
 
 def _expression_plan(absorber: Absorber, node: ast.expr) -> RegionPlan | None:
     value = absorber.value(node)
-    if not _is_real(value):
+    if not is_real(value):
         return None
     parts = absorber.absorb(node)
     if parts is None or not _worthwhile(absorber, parts):
         return None
-    return RegionPlan(absorber.function, (node,), parts, "{call}", value)
+    return RegionPlan(absorber.function, (node,), parts, "{call}", (Result(node, value),))
 
 
 def _refusal(absorber: Absorber, statement: ast.stmt) -> Iterator[Refusal]:

@@ -106,8 +106,7 @@ def rest_of(plan: RegionPlan, operands: Computed, module_names: Collection[str])
     if isinstance(last, ast.expr):
         body[-1] = ast.Return(body[-1])
     elif not isinstance(last, ast.Return):
-        target: Any = last.target if isinstance(last, ast.AnnAssign) else last.targets[0]
-        body.append(ast.Return(ast.Name(target.id, ast.Load())))
+        body.append(ast.Return(plan.names))
     text = ast.unparse(ast.fix_missing_locations(ast.Module(body, [])))
     return Rest(text, _carried(text, plan.function, {*operands.texts}, module_names))
 

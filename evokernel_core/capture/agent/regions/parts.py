@@ -100,15 +100,27 @@ def total(parts: Iterable[Parts | None]) -> Parts | None:
 
 
 @dataclass(frozen=True)
+class Result:
+    """A tensor that a region gives: what ``node`` evaluated to in its statement ``step``, under a name unless
+    the region is an expression, or returns it."""
+
+    node: ast.expr
+    value: Any
+    name: str = ""
+    step: int = 0
+
+
+@dataclass(frozen=True)
 class RegionPlan:
-    """A region on the syntax tree. ``body`` is one expression, or a run of statements of which the
-    last gives the value. ``value`` is the tensor that it evaluated to."""
+    """A region on the syntax tree. ``body`` is one expression, or a run of statements of which the last gives
+    a result; ``apart`` is what the regions of a run are where one kernel cannot give several results."""
 
     function: SourceFunction
     body: tuple[ast.AST, ...]
     parts: Parts
     replacement: str
-    value: Any
+    results: tuple[Result, ...]
+    apart: tuple[RegionPlan | Refusal, ...] = ()
 
     @property
     def first(self) -> Any:
@@ -119,15 +131,15 @@ class RegionPlan:
         return self.body[-1]
 
     @property
-    def root(self) -> ast.expr:
-        """The expression whose value the region yields."""
-        return self.last if isinstance(self.last, ast.expr) else self.last.value
+    def names(self) -> ast.expr:
+        """The names of the results, as the region gives them."""
+        names: list[ast.expr] = [ast.Name(result.name, ast.Load()) for result in self.results]
+        return ast.Tuple(names, ast.Load()) if len(names) > 1 else names[0]
 
-    @property
-    def origin(self) -> ast.expr:
-        """The expression that made that value, where the last statement only names what another one gave."""
-        made = self.root
-        for statement in reversed(self.body[:-1]):
+    def origin(self, result: Result) -> ast.expr:
+        """The expression that made a result, where its statement only names what another one gave."""
+        made = result.node
+        for statement in reversed(self.body[: result.step]):
             targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
             if any(
                 isinstance(made, ast.Name) and ast.unparse(target) == made.id for target in targets if target
@@ -138,7 +150,8 @@ class RegionPlan:
     @property
     def key(self) -> tuple[int, ...]:
         """The same for the same growth."""
-        return (number_of(self.root), len(self.body), *self.parts.numbers)
+        roots = (number_of(result.node) for result in self.results)
+        return (*roots, len(self.body), *self.parts.numbers)
 
 
 @dataclass(frozen=True)

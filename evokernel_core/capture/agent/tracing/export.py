@@ -137,7 +137,7 @@ def _definition(plan: RegionPlan, replaced: dict[int, ast.expr], arguments: list
     if isinstance(last, ast.expr):
         body[-1] = ast.copy_location(ast.Return(last), last)
     elif not isinstance(last, ast.Return):
-        body[-1] = ast.copy_location(ast.Return(last.value), last)
+        body.append(ast.copy_location(ast.Return(plan.names), last))
     # torch keeps only frames of functions called forward in its stack traces, hence the name
     shell = ast.parse(f"class {_class_name(plan)}:\n    def forward(): pass")
     function: Any = shell.body[0].body[0]  # type: ignore[attr-defined]
