@@ -79,7 +79,7 @@ def test_a_call_in_time_keeps_it(tmp_path: Path) -> None:
 def test_it_stays_where_nobody_says_how_long(tmp_path: Path) -> None:
     before = threading.active_count()
     shared(None).calls(tmp_path)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # those of earlier tests may end meanwhile
 
 
 def test_it_starts_before_it_is_asked(tmp_path: Path) -> None:

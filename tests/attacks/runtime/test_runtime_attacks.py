@@ -232,7 +232,7 @@ ATTACKS = {
     "an instruction that does not exist": Attack(
         body="twin::Vector({(twin::Api)250, local.Ref(), local.Ref(), local.Ref(), {}, false}, "
         "twin::Form::Count(8), {});",
-        says="before the launch was over",
+        says="no kernel's code sends",
     ),
     "a copy from an address of its own": Attack(
         body="static float mine[64]; twin::GlobalRef g; g.address = (uint8_t *)mine; "
