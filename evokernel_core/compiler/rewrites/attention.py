@@ -9,8 +9,13 @@ from attrs import evolve, frozen
 
 from evokernel_core.compiler.aten import ATTENTION, BOTTOM_RIGHT
 from evokernel_core.compiler.ops import FLOATS
-from evokernel_core.compiler.rewrites.attention_masks import Causal, causal_mask, without_guard
-from evokernel_core.compiler.rewrites.triangles import Triangles
+from evokernel_core.compiler.rewrites.attention_masks import (
+    Causal,
+    added_behind,
+    causal_of,
+    number,
+    without_guard,
+)
 from evokernel_core.compiler.rewrites.wide_attention import WIDEST, in_parts
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.compiler.shapes.boxes import dimension_order
@@ -128,7 +133,6 @@ class _Search:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._nodes = graph.nodes_by_name
-        self._triangles = Triangles(graph)
         self._readers: dict[str, int] = {ref.name: 1 for ref in graph.outputs}
         for node in graph.nodes:
             for ref in node.operands() if not node.op.endswith("_like.default") else ():
@@ -187,11 +191,11 @@ class _Search:
     def _by_factor(self, node: Node, so_far: _Scores) -> _Scores | None:
         """Scores times a number, or times a factor that the call is given, which then scales the queries."""
         scores, factor = node.args[:2]
-        number = self._triangles.number(factor)
-        if number:
-            number = number if node.op == "aten.mul.Tensor" else 1 / number
-            return self._scaled(scores, evolve(so_far, scale=so_far.scale * number))
-        if number is not None or not isinstance(factor, ValueRef) or so_far.factor is not None:
+        times = number(factor, self._nodes)
+        if times:
+            times = times if node.op == "aten.mul.Tensor" else 1 / times
+            return self._scaled(scores, evolve(so_far, scale=so_far.scale * times))
+        if times is not None or not isinstance(factor, ValueRef) or so_far.factor is not None:
             return None
         spec = self._graph.spec(factor)
         if spec.dtype != node.outputs[0].dtype or not all(extent(size).is_one for size in spec.shape):
@@ -199,35 +203,33 @@ class _Search:
         return self._scaled(scores, evolve(so_far, factor=factor, scaling=node.op))
 
     def _masked(self, node: Node, so_far: _Scores) -> _Scores | None:
-        behind = causal_mask(node, self._nodes, may_see_nothing=so_far.is_guarded)
-        if behind is not None:
-            return self._scaled(behind[0], evolve(so_far, causal=behind[1]))
         if node.op == "aten.add.Tensor" and not node.kwargs:
             return self._added(node, so_far)
         if node.op == "aten.masked_fill.Scalar":
             scores, mask, fill, hidden = *node.args[:3], True
-        elif node.op == "aten.where.self" and self._triangles.number(node.args[2]) is not None:
+        elif node.op == "aten.where.self" and number(node.args[2], self._nodes) is not None:
             mask, scores, fill, hidden = *node.args[:3], False
         elif node.op == "aten.where.self":
             mask, fill, scores, hidden = *node.args[:3], True
         else:
             return None
-        least = self._triangles.number(fill)
-        is_seen = self._triangles.kind(mask, node.outputs[0].shape)
-        if is_seen is not None and is_seen is not hidden and least is not None and self._hides(least, node):
-            return self._scaled(scores, evolve(so_far, causal=Causal.TOP_LEFT))
+        least, shape = number(fill, self._nodes), node.outputs[0].shape
+        may_see_nothing = so_far.is_guarded and least == -math.inf
+        causal = causal_of(mask, shape, self._nodes, is_shown=not hidden, may_see_nothing=may_see_nothing)
+        if causal is not None and least is not None and self._hides(least, node):
+            return self._scaled(scores, evolve(so_far, causal=causal))
         if least != -math.inf or not isinstance(mask, ValueRef) or not self._has_shape_of(scores, node):
             return None  # of keys that are all hidden by a number, each weighs as much as another
-        masked = evolve(so_far, mask=mask, masked=node.outputs[0].shape, hidden=hidden)
+        masked = evolve(so_far, mask=mask, masked=shape, hidden=hidden)
         return self._scaled(scores, masked)
 
     def _added(self, node: Node, so_far: _Scores) -> _Scores | None:
         scores, mask = node.args[:2]
         if not isinstance(mask, ValueRef) or not self._has_shape_of(scores, node):
             return None
-        least = self._triangles.filled_above(mask, node.outputs[0].shape)
-        if least is not None and self._hides(least, node):
-            return self._scaled(scores, evolve(so_far, causal=Causal.TOP_LEFT))
+        behind = added_behind(mask, node.outputs[0].shape, self._nodes)
+        if behind is not None and self._hides(behind[0], node):
+            return self._scaled(scores, evolve(so_far, causal=behind[1]))
         if self._graph.spec(mask).dtype not in FLOATS:
             return None
         return self._scaled(scores, evolve(so_far, mask=mask, masked=node.outputs[0].shape))
