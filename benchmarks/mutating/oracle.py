@@ -127,7 +127,8 @@ class Reference:
     def _errors(
         self, source: KernelSource, aim: Aim, inputs: dict[str, Any], right: Arrays
     ) -> tuple[float, ...] | None:
-        """How far each output is from the right one; None for sizes that the kernel declines."""
+        """How far each output is from the right one; None for sizes that the kernel declines, or at which it
+        does not end in its time, which says nothing of what it computes."""
         sizes = self._sizes(aim)
         with temporary.folder("oracle") as name:
             folder = Path(name)
@@ -140,7 +141,7 @@ class Reference:
             built = build_kernel(source)
             request = RunRequest(Mode.CHECK, self.chip, tuple(sizes.values()), (), tuple(files), results)
             run = run_kernel(built, request, LIMITS)
-            if run.status is ExitStatus.DECLINED:
+            if run.status in (ExitStatus.DECLINED, ExitStatus.TIMEOUT):
                 return None
             if run.status is not ExitStatus.OK or not all(
                 file.path and file.path.exists() for file in results

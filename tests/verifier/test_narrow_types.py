@@ -9,6 +9,7 @@ from evokernel_core.targets.ascendc.source import KERNEL, TILING
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import total_bytes
 from evokernel_core.verifier.gates.narrow_types import LAST_BEGINS, MANY_TILES, narrow_bits, wide_cases
+from tests.targets.ascendc.conftest import GraphBuilder
 from tests.verifier.conftest import make_task, read_source
 
 OWN = "void Compute(uint32_t row) { } struct Own { uint32_t rows; };"
@@ -62,6 +63,17 @@ def test_every_draw_has_each_dimension_beyond_a_type(name: str, bits: int, beyon
                     symbol,
                     limit,
                 )
+
+
+@pytest.mark.parametrize("bits", [15, 16])
+def test_so_it_has_the_batch_of_a_product(bits: int) -> None:
+    g = GraphBuilder()
+    a, b = g.input("a", ("s0", "s1", "s2"), "float16"), g.input("b", ("s0", "s2", "s3"), "float16")
+    product = g.call("bmm.default", a, b, shape=("s0", "s1", "s3"), dtype="float16")
+    task = g.task(product, symbols={"s0": 4, "s1": 128, "s2": 32, "s3": 128})
+    for number in range(20):
+        sizes = _sizes(task, Draw(f"{number:032x}"), bits)
+        assert {name for of in sizes for name, size in of.items() if size > 1 << bits} == {*task.sizes}
 
 
 def _sizes(task: KernelTask, draw: Draw, bits: int) -> list[dict[str, int]]:

@@ -404,14 +404,16 @@ def total_products(task: KernelTask, sizes: Mapping[str, int]) -> int:
     return sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes)
 
 
-def long_sizes(task: KernelTask, name: str, size: int, others: Sequence[int]) -> dict[str, int] | None:
+def long_sizes(
+    task: KernelTask, name: str, size: int, others: Sequence[int], *, batched: int = MOST_BATCHED
+) -> dict[str, int] | None:
     """A binding in which one symbol is so long, and the others are as short as the first of ``others`` with
     which that is light; None where it is with none."""
     least = {symbol.name: symbol.minimum for symbol in task.symbols}
     for other in others:
         sizes = {**{known: max(minimum, other) for known, minimum in least.items()}, name: size}
         is_small = total_bytes(task, sizes) <= total_bytes(task, least) + LONG_LIMIT
-        if is_small and not is_heavy(task, sizes) and _batched_rows(task, sizes) <= MOST_BATCHED:
+        if is_small and not is_heavy(task, sizes) and _batched_rows(task, sizes) <= batched:
             return sizes
     return None
 

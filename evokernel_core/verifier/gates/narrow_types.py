@@ -29,6 +29,8 @@ BITS = {"int8_t": 7, "uint8_t": 8, "int16_t": 15, "uint16_t": 16, "short": 15,
 WORD = 32
 MANY_TILES = 16 * 1024**2
 """Bytes of all tensors at which each of 40 cores has had its 192 KB twice."""
+LONG_BATCHED = 1 << 20
+"""Rows of batched products that a case may have here, which takes seconds, as few kernels ask for."""
 LAST_BEGINS = 1.03125
 """Times what a type counts: of 33 cores and more the last begins beyond it."""
 _MASKS = {(1 << bits) - keeps: bits for bits in (15, 16) for keeps in (0, 1)}
@@ -55,7 +57,8 @@ def wide_cases(task: KernelTask, draw: Draw, bits: Sequence[int]) -> Iterator[Ca
     for each in sorted(known):
         for symbol in task.symbols:
             size = max(int((1 << each) * LAST_BEGINS) + numbers.randrange(1, 99, 2), symbol.minimum)
-            sizes = long_sizes(task, symbol.name, size, (numbers.randint(*SHORT_OTHERS), 1))
+            others = (numbers.randint(*SHORT_OTHERS), 1)
+            sizes = long_sizes(task, symbol.name, size, others, batched=LONG_BATCHED)
             if sizes is not None:
                 seed, is_beyond = numbers.getrandbits(SEED_BITS), size > symbol.size
                 yield CasePlan(tuple(sizes.items()), seed, "normal", may_decline=is_beyond)
