@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Self
 
 
-class Closing:
+class Closing(ABC):
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """Gives back what it holds."""
 
     def __enter__(self) -> Self:
         return self
