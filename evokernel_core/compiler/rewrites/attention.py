@@ -16,7 +16,7 @@ from evokernel_core.compiler.rewrites.attention_masks import (
     number,
     without_guard,
 )
-from evokernel_core.compiler.rewrites.wide_attention import WIDEST, in_parts
+from evokernel_core.compiler.rewrites.wide_attention import WIDEST, in_parts, row_widths
 from evokernel_core.compiler.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.compiler.shapes.boxes import dimension_order
 from evokernel_core.compiler.shapes.sizes import extent
@@ -294,7 +294,9 @@ def _is_last(node: Node, dims: Arg) -> bool:
 
 def _rewritten(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     """Wide values in several kernels; masks as numbers to add."""
-    return in_parts(node, writer) or rewrite_mask(node, writer)
+    return (in_parts(node, writer) if row_widths(node, writer)[1] > WIDEST else None) or rewrite_mask(
+        node, writer
+    )
 
 
 def rewrite_mask(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

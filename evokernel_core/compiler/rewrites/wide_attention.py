@@ -22,12 +22,18 @@ WIDEST = 1024
 """Numbers of a row of the values up to which the fused kernel has a schedule on every chip."""
 
 
+def row_widths(node: Node, writer: GraphWriter) -> tuple[int, int]:
+    """Numbers of a row of queries and keys, and of a row of values."""
+    query, _, value, *_ = attention_arguments(node)
+    depth, width = (extent(writer.shape(ref)[-1]).evaluate(writer.sizes) for ref in (query, value))
+    return depth, width
+
+
 def in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-    """The attention in several kernels; None where one kernel holds the rows of its values, or where
-    what it asks for is not covered anyway."""
+    """The attention in several kernels; None where what it asks for is not covered."""
     query, key, value, mask, dropout, causal, scale = attention_arguments(node)
     shape, width = writer.shape(query), writer.shape(value)[-1]
-    if extent(width).evaluate(writer.sizes) <= WIDEST or dropout or (scale is not None and scale <= 0):
+    if dropout or (scale is not None and scale <= 0):
         return None
     sharing = _sharing(writer.shape(query), writer.shape(key))
     if sharing is None or extent(writer.shape(value)[-2]) != extent(writer.shape(key)[-2]):

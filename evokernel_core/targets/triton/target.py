@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve, frozen
 
+from evokernel_core.compiler.aten import ATTENTION
 from evokernel_core.compiler.family import Family, Move
 from evokernel_core.compiler.fusion.cuts import recuts
 from evokernel_core.compiler.fusion.program import draft, joined
 from evokernel_core.compiler.fusion.records import PROGRAM, Program
 from evokernel_core.compiler.planned_task import PlannedTask
+from evokernel_core.compiler.rewrites.attention import rewrite_mask
 from evokernel_core.compiler.rewrites.recurrent import rewrites_with
+from evokernel_core.compiler.rewrites.wide_attention import in_parts, row_widths
 from evokernel_core.compiler.rewrites.writer import GraphWriter
 from evokernel_core.compiler.target import Passes
-from evokernel_core.domain.graph import Node
+from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.verdict import Baseline, GateResult
@@ -23,6 +26,7 @@ from evokernel_core.hardware.gpu import eager
 from evokernel_core.hardware.gpu.gpu import Gpu, gpu_of, load_gpu
 from evokernel_core.hardware.gpu.gpu_files import gpu_names
 from evokernel_core.targets.triton import programs
+from evokernel_core.targets.triton.kernels.attention.attention_schedule import widest
 from evokernel_core.targets.triton.kernels.registry import FAMILIES
 
 _EAGER_SPREAD = (0.5, 2.0)
@@ -41,7 +45,15 @@ def _one_layer(*_: object) -> int:
     return 1
 
 
-_PASSES = Passes(rewrites={"aten.convolution.default": _kept, **rewrites_with(_one_layer)})
+def _attention(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    """Rows that no tile holds are two products with a softmax between them."""
+    fits = max(row_widths(node, writer)) <= widest(node.outputs[0].dtype, gpu_of(writer.device))
+    return (None if fits else in_parts(node, writer)) or rewrite_mask(node, writer)
+
+
+_PASSES = Passes(
+    rewrites={"aten.convolution.default": _kept, ATTENTION: _attention, **rewrites_with(_one_layer)}
+)
 
 
 @frozen(eq=False)

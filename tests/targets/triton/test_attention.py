@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.compiler.aten import ATTENTION
+from evokernel_core.hardware.gpu.gpu import gpu_of
+from evokernel_core.hardware.gpu.gpu_files import gpu_names
+from evokernel_core.targets import author_for
 from evokernel_core.targets.triton.kernels.attention.attention_family import FAMILY
+from evokernel_core.targets.triton.kernels.attention.attention_schedule import widest
 from tests.targets.ascendc.test_attention import MASKS, SIZES, _draw, _matches, attention, task_of
 
 FEW_SIZES = [(1, 1), (33, 70)]
@@ -80,3 +85,16 @@ def test_texts_compile(builder: Any, compiles: Any, gpu: Any) -> None:
         start = FAMILY.initial(task, gpu)
         for strategy in (start, *(move.strategy for move in FAMILY.moves(task, start, gpu)[::3])):
             compiles(FAMILY, task, strategy)
+
+
+@pytest.mark.parametrize("device", [*gpu_names(), "ascend910b1"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_that_no_tile_holds_are_products(device: str, dtype: str, builder: Any) -> None:
+    author = author_for(device, "triton")
+    for width in (256, 2048):
+        for depth in (64, width):
+            program = author.plan(task_of(builder, dtype, depth=depth, width=width, is_causal=True)).program
+            ops = [node.op for part, _ in program.kinds for node in part.graph.nodes]
+            fits = max(depth, width) <= widest(dtype, gpu_of(author.device))
+            assert (ATTENTION in ops) == fits
+            assert ops.count("aten.bmm.default") == (0 if fits else 2)

@@ -30,6 +30,12 @@ _OTHER_REGISTERS = 48
 """A thread's registers beside scores, parts of the output and operands."""
 _STEP_US = 0.9
 """Assumed: two products of a step with the softmax between them, with nothing ahead."""
+_TILES = (
+    *((128, 128, 8), (128, 64, 8), (128, 64, 4), (64, 128, 4), (64, 64, 4), (64, 32, 4), (32, 64, 4)),
+    *((32, 32, 4), (16, 128, 4), (16, 64, 4), (16, 32, 4), (16, 16, 1)),
+)
+"""Queries and keys of a step and warps of first schedules."""
+_WIDTHS = tuple(2**power for power in range(4, 14))
 _BLOCK = Range(16, 128, power_of_two=True)
 
 
@@ -49,10 +55,7 @@ class AttentionSchedule(Schedule):
 def starts(problem: Attention, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[AttentionSchedule]:
     """Steps no larger than the attention needs."""
     queries, keys = problem.queries.evaluate(sizes), problem.keys.evaluate(sizes)
-    for block_q, block_k, warps in (
-        *((128, 128, 8), (128, 64, 8), (128, 64, 4), (64, 128, 4), (64, 64, 4), (64, 32, 4), (32, 64, 4)),
-        *((32, 32, 4), (16, 128, 4), (16, 64, 4), (16, 32, 4), (16, 16, 1)),
-    ):
+    for block_q, block_k, warps in _TILES:
         if block_q <= max(16, next_power_of_2(queries)) and block_k <= max(16, next_power_of_2(keys)):
             for stages, precision in product((3, 2, 1), first_precisions(problem.dtype, gpu)):
                 yield AttentionSchedule(block_q, block_k, warps, stages, precision)
@@ -69,19 +72,31 @@ def refusal(
     """Why a schedule makes no kernel."""
     if reason := why_not(schedule.precision, problem.dtype, gpu):
         return reason
-    if not _resident(problem, schedule, sizes, gpu):
+    depth, width = problem.depth.evaluate(sizes), problem.width.evaluate(sizes)
+    if not _resident(problem.dtype, depth, width, schedule, gpu):
         return "Rows of queries, keys and values do not fit the registers and the shared memory."
     return None
 
 
-def _resident(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int], gpu: Gpu) -> int:
-    size = ITEM_SIZE[problem.dtype]
-    depth, width = padded(problem.depth.evaluate(sizes)), padded(problem.width.evaluate(sizes))
+def widest(dtype: str, gpu: Gpu) -> int:
+    """Numbers of a row of queries, keys and values up to which the smallest tiles fit the device."""
+    tiles = [AttentionSchedule(*tile, stages=1) for tile in _TILES]
+
+    def fits(width: int, tile: AttentionSchedule) -> bool:
+        is_small = gpu.live_bytes == 0 or _live_bytes(dtype, width, width, tile) <= gpu.live_bytes
+        return is_small and _resident(dtype, width, width, tile, gpu) > 0
+
+    return max((width for width in _WIDTHS if any(fits(width, tile) for tile in tiles)), default=0)
+
+
+def _resident(dtype: str, depth: int, width: int, schedule: AttentionSchedule, gpu: Gpu) -> int:
+    """Programs that a multiprocessor holds at a time."""
+    size, depth, width = ITEM_SIZE[dtype], padded(depth), padded(width)
     threads = schedule.warps * gpu.threads_per_warp
     shared = schedule.block_q * depth * size + schedule.stages * schedule.block_k * (depth + width) * size
     shared += schedule.block_q * schedule.block_k * size
     registers = schedule.block_q * (width + schedule.block_k) / threads
-    if on_vector_units(schedule.precision, problem.dtype, gpu):
+    if on_vector_units(schedule.precision, dtype, gpu):
         registers += (schedule.block_q + schedule.block_k) * 16 / threads
         # queries of a thread stay in its registers through the loop, at least by half (by what ptxas took)
         registers += math.sqrt(schedule.block_q * schedule.block_k / threads) * depth / 2
@@ -93,9 +108,13 @@ def _resident(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[st
 def live_bytes(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[str, int]) -> int:
     """Of all tiles of a program at once: queries, a step's keys and values, sums with what becomes of them,
     and scores."""
-    size = ITEM_SIZE[problem.dtype]
-    depth, width = padded(problem.depth.evaluate(sizes)), padded(problem.width.evaluate(sizes))
-    operands = size * (schedule.block_q * depth + schedule.block_k * (depth + width))
+    depth, width = problem.depth.evaluate(sizes), problem.width.evaluate(sizes)
+    return _live_bytes(problem.dtype, depth, width, schedule)
+
+
+def _live_bytes(dtype: str, depth: int, width: int, schedule: AttentionSchedule) -> int:
+    depth, width = padded(depth), padded(width)
+    operands = ITEM_SIZE[dtype] * (schedule.block_q * depth + schedule.block_k * (depth + width))
     return operands + 4 * schedule.block_q * (2 * width + 5 * schedule.block_k)
 
 
@@ -107,7 +126,7 @@ def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[
     )
     tiles = math.ceil(queries / schedule.block_q)
     programs = matrices * tiles
-    held = max(_resident(problem, schedule, sizes, gpu), 1)
+    held = max(_resident(problem.dtype, depth, width, schedule, gpu), 1)
     is_cut = problem.causal and problem.heads.is_one
     seen = keys if not is_cut else max(1, (min(keys, queries) + schedule.block_q) // 2)
     steps = math.ceil(seen / schedule.block_k)
