@@ -33,7 +33,7 @@ CHUNKS, CUT = "chunks", "cut"
 their number take chunks; without them all come at once."""
 _CANONICAL_ORDER = 2
 """The version of strategies that numbers nodes in an order which is that of the task's identity."""
-MOST_KERNELS = 400
+MOST_KERNELS = 500
 _FOREIGN = Sentence("The strategy is not one of this region; draft it anew.")
 _MOST_TRIES = 12
 
