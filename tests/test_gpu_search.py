@@ -51,10 +51,18 @@ def _is_legal(author: KernelAuthor, grid: grids.Grid, point: tuple[Any, ...]) ->
     return True
 
 
-def test_a_step_within_the_grid_leads_to_a_point(author: KernelAuthor) -> None:
-    grid = grids.grid_of("argmax_over_middle", author)
-    found = [grid.point_of(move.strategy) for move in author.moves(grid.task, grid.draft)]
-    assert found and set(found) <= set(grid.points())
+@pytest.mark.parametrize("name", ["softmax", "sum_over_middle", "product", "gather"])
+def test_steps_within_a_grid_reach_every_legal_point(name: str, author: KernelAuthor) -> None:
+    grid = grids.grid_of(name, author)
+    reached = {grid.point_of(grid.draft)}
+    waiting = list(reached)
+    while waiting:
+        here = waiting.pop()
+        assert here is not None
+        steps = {grid.point_of(move.strategy) for move in author.moves(grid.task, grid.strategy(here))}
+        waiting += steps - reached - {None}
+        reached |= steps - {None}
+    assert reached == {point for point in grid.points() if _is_legal(author, grid, point)}
 
 
 def test_what_lies_beside_a_grid_is_no_point_of_it(author: KernelAuthor) -> None:

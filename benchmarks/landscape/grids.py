@@ -43,7 +43,7 @@ def _product(m: str, n: str, k: str, stages: str, **more: tuple[Setting, ...]) -
     return {**blocks, "warps": (4, 8), "stages": _numbers(stages), **more}
 
 
-_WIDE = _product("64 128 256", "64 128 256", "32 64", "2 3 4", group_m=(1, 8))
+_WIDE = _product("64 128 256", "64 128 256", "32 64", "2 3 4", group_m=(4, 8))
 _ATTENTION = {"block_q": (32, 64, 128), "block_k": (16, 32, 64, 128), "warps": (2, 4, 8, 16)}
 _BOTH = (False, True)
 
@@ -51,7 +51,7 @@ GRIDS: Mapping[str, Values] = {
     "softmax": _rows("1 2 4 8", "256 512 1024 2048 4096 8192", "4 8 16 32"),
     "layer_norm": _rows("1 2 4 8 16", "256 512 1024 2048", "2 4 8 16 32"),
     "l2_norm": _rows("1 2 4 8", "512 1024 2048 4096 8192 16384", "4 8 16 32"),
-    "sum_over_middle": _rows("8 16 32 64 128 512", "16 32 64 128 256", "2 4 8 16"),
+    "sum_over_middle": _rows("16 32 64 128 256 512", "16 32 64 128 256", "2 4 8 16"),
     "argmax_over_middle": _tiles("4 8 16 32 64 128 256", "4 8 16 32 64 128 256"),
     "cumulative_sum": _tiles("1 2 4 8 16 32", "64 128 256 512 1024 2048 4096"),
     "average_pool": _tiles("1 2 4 8 16 32 64", "8 16 32 64 128 256"),
