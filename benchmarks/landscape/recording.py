@@ -146,6 +146,7 @@ class Recording:
             "family": grid.draft.family,
             "values": {name: list(values) for name, values in grid.values.items()},
             "draft": grid.point_of(grid.draft),
+            "settings": dict(grid.draft.settings),
             "points": points,
             "reference": self._reference,
             "best": best,
