@@ -53,6 +53,10 @@ class Device(Protocol):
     def shares_rows(self) -> bool:
         """Whether workers of one launch can reduce a row together, waiting for each other."""
 
+    @property
+    def shortens_convolutions(self) -> bool:
+        """Whether float32 convolutions of its libraries multiply fewer digits, as PyTorch's settings have it."""
+
     def cores_of(self, unit: str) -> int:
         """How many cores have a unit, by the name that timings count its work under; of one that each core
         has, all cores of any kind."""

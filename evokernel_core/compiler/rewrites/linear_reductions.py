@@ -107,6 +107,8 @@ class _Pull:
         pulled = _pooled if node.op in AVERAGE_POOLS else _summed
         result = pulled(node, chain, writer)
         is_alone = chain.names <= self.once
+        if not is_alone and writer.device.shortens_convolutions and chain.root.op == CONVOLUTION:
+            return None  # a norm would subtract a mean of one rounding from that of another
         return (
             result if result and _pays(chain.root, writer.nodes[before:], writer, is_alone=is_alone) else None
         )

@@ -343,6 +343,11 @@ class Chip:
         """Cores meet at barriers."""
         return True
 
+    @property
+    def shortens_convolutions(self) -> bool:
+        """No kernel leaves a convolution to a library."""
+        return False
+
     def cores_of(self, unit: str) -> int:
         cores = {"M": self.aic, "MTE1": self.aic, "FIX": self.aic, "V": self.aiv, "MTE3": self.aiv}
         return cores.get(unit, self.aic + self.aiv)

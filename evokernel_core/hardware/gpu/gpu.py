@@ -72,6 +72,10 @@ class Gpu:
         """Programs of a launch do not wait for each other."""
         return False
 
+    @property
+    def shortens_convolutions(self) -> bool:
+        return self.has_tf32
+
     def cores_of(self, unit: str) -> int:
         """Every multiprocessor has each unit."""
         return self.multiprocessors
