@@ -55,7 +55,7 @@ class Device(Protocol):
 
     @property
     def shortens_convolutions(self) -> bool:
-        """Whether float32 convolutions of its libraries multiply fewer digits, as PyTorch's settings have it."""
+        """Whether libraries may multiply fewer digits in float32 convolutions, as PyTorch's settings say."""
 
     def cores_of(self, unit: str) -> int:
         """How many cores have a unit, by the name that timings count its work under; of one that each core

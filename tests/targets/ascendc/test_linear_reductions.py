@@ -233,8 +233,8 @@ def test_what_is_left_as_it_is(why: str, builder: Any) -> None:
 
 
 def test_a_large_result_that_a_norm_reads_is_not_read_again(builder: Any) -> None:
-    """A batch norm in training mode takes the variance of a convolution; a pool behind it reads the input, but
-    not where libraries may round the convolution's operands: both must be of one rounding."""
+    """A batch norm in training mode takes the variance of a convolution; a pool behind it reads the input,
+    but not where libraries may round the convolution's operands: both must be of one rounding."""
     graph = builder()
     value, shape = image(graph)
     variance = graph.call("var.correction", value, (0, 2, 3), shape=(1, 8, 1, 1), correction=0, keepdim=True)

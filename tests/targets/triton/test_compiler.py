@@ -54,15 +54,17 @@ def test_what_is_known_is_not_compiled_again(built: BuiltTriton, monkeypatch: py
 
 @pytest.mark.thorough
 def test_an_argument_of_one_becomes_a_constant(built: BuiltTriton) -> None:
-    operands = [operands_of(built.task, built.record, sizes, ()) for sizes in ((1, 200), (3, 64), (3, 63))]
+    operands = [
+        operands_of(built.task, built.record, sizes, ()) for sizes in ((1, 200), (3, 1024), (3, 1023))
+    ]
     kept = [call.launches[0].kept for call in OURS.compiled(built, operands)]
     assert kept == [(0, 1, 3), (0, 1, 2, 3), (0, 1, 2, 3)]
     cubins = [call.launches[0].cubin.read_bytes() for call in OURS.compiled(built, operands)]
-    assert cubins[1] != cubins[2]  # 16 divides 64
+    assert cubins[1] != cubins[2]  # 16 divides 1024
 
 
 def test_more_shared_memory_than_there_is_fails(built: BuiltTriton) -> None:
-    (call,) = built.known.values()
+    call = next(iter(built.known.values()))
     require_fits(built.record, call, load_gpu())
     with pytest.raises(CandidateError, match=r"wants 16 bytes of shared memory.*has 8") as error:
         require_fits(built.record, call, evolve(load_gpu(), shared_bytes=8))

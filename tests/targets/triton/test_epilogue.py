@@ -130,3 +130,21 @@ def test_texts_compile(builder: Any, compiles: Any, gpu: Any) -> None:
         start = FAMILY.initial(task, gpu)
         for strategy in (start, _split(start)):
             compiles(FAMILY, task, strategy)
+
+
+@pytest.mark.parametrize("op", ["sigmoid", "silu", "gelu", "tanh"])
+def test_a_quotient_by_one_more_than_a_power_is_plain(op: str, builder: Any, gpu: Any) -> None:
+    """An exact one branches for each element of a tile in registers."""
+    graph = builder()
+    a, b = graph.input("a", ("m", "k"), "float16"), graph.input("b", ("k", "n"), "float16")
+    product = graph.call("mm.default", a, b, shape=("m", "n"), dtype="float16")
+    value = graph.call(f"{op}.default", product, shape=("m", "n"), dtype="float16")
+    task = graph.task(value, symbols={"m": 64, "n": 64, "k": 64})
+    assert "divided" not in _text(task, gpu)
+    exact = graph.call("div.Tensor", value, graph.input("c", ("m", "n"), "float16"), shape=("m", "n"))
+    assert "divided" in _text(graph.task(exact, symbols={"m": 64, "n": 64, "k": 64}), gpu)
+
+
+def _text(task: KernelTask, gpu: Any) -> str:
+    kernel = FAMILY.text(task, FAMILY.initial(task, gpu), gpu, "kernel")
+    return "".join(function.text for function in kernel.functions)

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.hardware.gpu.gpu import Gpu, load_gpu
 from evokernel_core.targets.triton.kernels.convolution import convolution_family
 from evokernel_core.targets.triton.kernels.library.library_family import LibraryFamily
 from evokernel_core.targets.triton.kernels.matmul import matmul_family
@@ -16,6 +17,12 @@ from tests.targets.ascendc.test_depthwise import depthwise
 from tests.targets.ascendc.test_epilogue import Chain
 from tests.targets.ascendc.windows import Axis
 from tests.targets.triton.test_convolution import Case
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    """Chips of Ascend's have no such libraries."""
+    return load_gpu()
 
 
 def _product(builder: Any, m: int, n: int, k: int, dtype: str = "float32") -> KernelTask:

@@ -379,7 +379,7 @@ def test_an_estimate_grows_with_the_work(backend: InterpreterBackend) -> None:
     once = backend.measure(backend.build(task, softmax_source()), request)
     assert once.block_dim == 4096 and once.us >= (sum(inputs) + sum(outputs)) / 4_800_000
     again = "".join(
-        f"    values += tl.load(x + (row * columns + column + {n} - {n}), mask=inside)\n" for n in "123"
+        f"    values += tl.load(x + (row * columns + column + {n} - {n}), mask=inside)\n" for n in "123456789"
     )
     wider = SOFTMAX.replace("    powers = ", f"{again}    powers = ")
     twice = backend.measure(backend.build(task, softmax_source(wider)), request)

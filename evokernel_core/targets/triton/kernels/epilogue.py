@@ -19,7 +19,11 @@ from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, factor, masked
 from evokernel_core.targets.triton.kernels.live import live_tiles
-from evokernel_core.targets.triton.kernels.values import Statements, as_stored
+from evokernel_core.targets.triton.kernels.values import Statements, as_stored, is_plain_quotient
+
+_SPECIAL = frozenset({"exp", "ln", "sqrt", "div"})
+_OF_SPECIAL, _OF_QUOTIENT = 10.0, 60.0
+"""Instructions more than one that a special function takes, and an exact quotient with its branch."""
 
 
 @frozen
@@ -35,6 +39,12 @@ class Epilogue:
         """Bytes of other inputs that each element of the result takes, those of rows and columns aside."""
         inputs = {one.source: one for one in self.plan.inputs if one.source != self.source and one.inner}
         return float(sum(ITEM_SIZE[one.dtype] for one in inputs.values() if one.mid))
+
+    def instructions(self) -> float:
+        """For each element of the result."""
+        exact = [value for value in self.plan.values() if value.op == "div" and not is_plain_quotient(value)]
+        special = sum(value.op in _SPECIAL for value in self.plan.values())
+        return float(len(self.plan.values()) + _OF_SPECIAL * special + _OF_QUOTIENT * len(exact))
 
     def live_tiles(self) -> int:
         """Tiles that are alive at once."""

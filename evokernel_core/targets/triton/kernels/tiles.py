@@ -14,7 +14,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.function import JitFunction
-from evokernel_core.targets.triton.kernels.occupancy import busy_share, streamed_us
+from evokernel_core.targets.triton.kernels.occupancy import busy_share, streamed_us, together
 from evokernel_core.targets.triton.kernels.text import TritonKernel
 
 MOST_ELEMENTS = 1 << 14
@@ -23,6 +23,11 @@ _LIVE_BYTES = 32
 """Of an element, with its place and what is computed from it, where tiles lie in a buffer (assumed)."""
 _IN_THREAD = 8
 """Elements of a tile to a thread that hide the way to memory."""
+_START, _STEP = 60.0, 10.0
+"""Instructions of a warp for the places of its tile, and for a step's."""
+_PROGRAM_US = 0.08
+"""In which a multiprocessor begins one program after the other (grids of an H200 with tiles of 8 elements,
+docs/results/gpu_search.md)."""
 _INT32 = (1 << 31) - 1
 
 
@@ -61,11 +66,18 @@ def first(lines: int, columns: int, gpu: Gpu) -> Iterator[TileSchedule]:
             yield TileSchedule(height, width, warps)
 
 
-def tiled_us(gpu: Gpu, nbytes: float, programs: int, warps: int, instructions: float = 0.0) -> float:
-    """Estimated microseconds of programs that move bytes, and take so many simple instructions in all."""
-    moved = streamed_us(gpu, nbytes, programs, warps)
-    computed = 2 * instructions / gpu.vector_flops / max(busy_share(gpu, programs), 0.01)
-    return max(moved, computed) + gpu.launch_us
+def tiled_us(
+    gpu: Gpu, nbytes: float, programs: int, schedule: TileSchedule, each: float = 0.0, steps: int = 1
+) -> float:
+    """Estimated microseconds of programs that move bytes in so many steps of a tile, with ``each``
+    instructions for an element of a thread in a step. Of a tile with fewer elements than threads, several do
+    the same."""
+    held = max(1.0, schedule.elements / (schedule.warps * gpu.threads_per_warp))
+    issued = programs * schedule.warps * (_START + steps * (_STEP + each * held))
+    rate = gpu.vector_flops / 2 / gpu.threads_per_warp * max(busy_share(gpu, programs), 0.01)
+    moved = streamed_us(gpu, nbytes, programs, schedule.warps)
+    begun = programs * _PROGRAM_US / gpu.multiprocessors
+    return together(moved, issued / rate, begun) + gpu.launch_us
 
 
 def grid(schedule: TileSchedule, lines: str, columns: str) -> str:

@@ -113,6 +113,8 @@ class Statements:
 
 def _template(value: Value) -> str:
     """The expression of a value, its operands numbered. Raises PlanError for an operation without one."""
+    if is_plain_quotient(value):
+        return "{0} / {1}"
     if value.op in _CALLS:
         return _CALLS[value.op]
     match value.op:
@@ -129,6 +131,16 @@ def _template(value: Value) -> str:
         case _:
             raise PlanError("{op} is not written in Triton.", op=value.op)
     return result
+
+
+def is_plain_quotient(value: Value) -> bool:
+    """Whether a value is a quotient by 1 + exp(x), as sigmoids have it: there the plain one, off by two units
+    in the last place at the most, rounds no more than the power does. The exact one takes several times as
+    many instructions, and branches for each element."""
+    below = value.args[1] if value.op == "div" else None
+    if not isinstance(below, Value) or below.op != "add" or 1.0 not in below.args:
+        return False
+    return any(one.op == "exp" for one in below.values())
 
 
 def literal(number: float) -> str:

@@ -36,17 +36,11 @@ def _numbers(problem: ArgReduction, sizes: Mapping[str, int]) -> tuple[int, int,
 def _cost_us(problem: ArgReduction, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     outer, steps, lanes = _numbers(problem, sizes)
     programs = outer * tiles.covered(lanes, schedule.columns)
-    padded = (
-        tiles.covered(steps, schedule.lines)
-        * schedule.lines
-        * tiles.covered(lanes, schedule.columns)
-        * schedule.columns
-    )
+    rounds = tiles.covered(steps, schedule.lines)
     if problem.lanes.is_one:
-        programs = tiles.covered(outer, schedule.lines)
-        padded = tiles.covered(steps, schedule.columns) * schedule.columns
+        programs, rounds = tiles.covered(outer, schedule.lines), tiles.covered(steps, schedule.columns)
     nbytes = outer * steps * lanes * ITEM_SIZE[problem.dtype] + outer * lanes * 12
-    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * outer * padded)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule, 6.0, rounds)
 
 
 class _ArgmaxPrinter:

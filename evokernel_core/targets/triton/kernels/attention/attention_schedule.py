@@ -28,6 +28,8 @@ from evokernel_core.targets.triton.kernels.precision import (
 
 _OTHER_REGISTERS = 48
 """A thread's registers beside scores, parts of the output and operands."""
+_OF_SCORE = 10.0
+"""Instructions of a score beside its power; none runs beside products (docs/results/gpu_search.md)."""
 _STEP_US = 0.9
 """Assumed: two products of a step with the softmax between them, with nothing ahead."""
 _TILES = (
@@ -130,14 +132,17 @@ def estimate_us(problem: Attention, schedule: AttentionSchedule, sizes: Mapping[
     is_cut = problem.causal and problem.heads.is_one
     seen = keys if not is_cut else max(1, (min(keys, queries) + schedule.block_q) // 2)
     steps = math.ceil(seen / schedule.block_k)
-    enough = 64 if on_vector_units(schedule.precision, problem.dtype, gpu) else 128
-    share = min(1.0, math.sqrt(schedule.block_q * schedule.block_k) / enough)
+    share = 1.0
+    if problem.dtype == "float32":
+        enough = 64 if on_vector_units(schedule.precision, problem.dtype, gpu) else 128
+        share = min(1.0, math.sqrt(schedule.block_q * schedule.block_k) / enough)
     rate = product_rate(gpu, schedule.precision, problem.dtype) * share / gpu.multiprocessors
     step = 2 * schedule.block_q * schedule.block_k * (padded(depth) + padded(width)) / rate
-    step += schedule.block_q * schedule.block_k / (gpu.special_flops / gpu.multiprocessors)
+    scores = schedule.block_q * schedule.block_k * gpu.multiprocessors
+    step += scores / gpu.special_flops + _OF_SCORE * scores * 2 / gpu.vector_flops
     rounds = math.ceil(programs / (gpu.multiprocessors * held))
     at_once = min(held, math.ceil(programs / gpu.multiprocessors))
-    computed = rounds * steps * max(step * at_once, _STEP_US / min(schedule.stages, 2))
+    computed = rounds * steps * max(step * at_once, step + _STEP_US / min(schedule.stages, 2))
     shared = math.ceil(matrices / problem.sharing.evaluate(sizes))
     moved = (matrices * queries * (depth + width) + shared * keys * (depth + width)) * size
     if problem.mask is not None:

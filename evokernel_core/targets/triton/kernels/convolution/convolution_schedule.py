@@ -25,8 +25,10 @@ from evokernel_core.targets.triton.kernels.precision import (
 )
 from evokernel_core.targets.triton.kernels.product_tiles import STEP_US, ProductTile
 
-_ADDRESSES = 24.0
-"""Instructions for the address of an element whose channel and tap follow from its number (assumed)."""
+_OF_TAPS, _ADDRESSES, _APART = 4.0, 24.0, 146.0
+"""Instructions for the address of an element of a tap, for that of one whose channel and tap follow from its
+number, and for fetching a weight of one tap, which lies apart from the next (a convolution of float16 on an
+H200, docs/results/gpu_search.md)."""
 _TILE = Range(16, 256, power_of_two=True)
 
 
@@ -81,8 +83,8 @@ def refusal(
 
 
 _PATCHES = 5.7
-"""How many times as long products take whose panels are patches (57_Conv2d_ReLU_HardSwish of KernelBench's
-level 2 took 3,958 us on an H200, docs/results/h200.md)."""
+"""How many times as long products of float32 take whose panels are patches (57_Conv2d_ReLU_HardSwish of
+KernelBench's level 2 took 3,958 us on an H200, docs/results/h200.md)."""
 
 
 def estimate_us(
@@ -100,9 +102,13 @@ def estimate_us(
     depth = math.ceil(terms / schedule.block_k) * schedule.block_k
     if schedule.by_taps:
         depth = problem.taps * math.ceil(channels / schedule.block_k) * schedule.block_k
-    computed = _PATCHES * schedule.tile(problem.dtype).computed_us(gpu, programs, depth)
-    numbered = 4.0 if schedule.by_taps else _ADDRESSES
-    addresses = numbered * programs * depth * schedule.block_n / gpu.vector_flops * 2
+    computed = schedule.tile(problem.dtype).computed_us(gpu, programs, depth)
+    if problem.dtype == "float32":
+        computed *= _PATCHES
+    addresses = (_OF_TAPS if schedule.by_taps else _ADDRESSES) * schedule.block_n
+    if schedule.by_taps and problem.taps > 1 and not problem.transposed:
+        addresses += _APART * schedule.block_m
+    addresses *= programs * depth / gpu.vector_flops * 2
     image = math.prod(axis.size.evaluate(sizes) for axis in problem.axes)
     read = problem.groups * (problem.batch.evaluate(sizes) * channels * image + outputs * terms) * size
     written = behind or problem.groups * outputs * pixels * size

@@ -38,8 +38,7 @@ def _cost_us(problem: Bag, schedule: TileSchedule, sizes: Mapping[str, int], gpu
     size = ITEM_SIZE[problem.dtype]
     read = count * (run * size + 8 * across)
     steps = tiles.covered(tiles.covered(count, max(bags, 1)), schedule.lines)
-    elements = 6.0 * bags * across * steps * schedule.elements
-    return tiles.tiled_us(gpu, read + bags * run * size, bags * across, schedule.warps, elements)
+    return tiles.tiled_us(gpu, read + bags * run * size, bags * across, schedule, 4.0, steps)
 
 
 class _BagPrinter:

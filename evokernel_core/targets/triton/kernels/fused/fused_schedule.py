@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from evokernel_core.compiler.lowering.plan import Plan
 from evokernel_core.compiler.schedule import Listed, Named, OneOf, Range, Scaled, Schedule
+from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels.fused.accumulating import count
@@ -20,8 +21,8 @@ _BYTES_A_THREAD = 64
 """What a thread of a first draft loads of each input: four requests of 16 bytes are under way at once."""
 _LOOPED = 4096
 """Columns of a step where a row is looped over."""
-_LEAST_LANES = 32
-"""Lanes of a program whose reduction goes over rows: 128 bytes of float32, a request of a warp."""
+_LEAST_LANES = 16
+"""Lanes of a program whose reduction goes over rows: two sectors of float32."""
 
 
 @frozen
@@ -58,7 +59,8 @@ def first_schedules(plan: Plan, sizes: dict[str, int], gpu: Gpu) -> tuple[TileSc
     rows = plan.rows.evaluate(sizes)
     width = next_power_of_2(inner)
     if plan.family == "pointwise":
-        return tuple(_pointwise(rows, width, gpu))
+        size = max((ITEM_SIZE[one.dtype] for one in plan.inputs), default=4)
+        return tuple(_pointwise(rows, width, size))
     if plan.family == "rowwise":
         return tuple(_rowwise(rows, width, is_read_once=count(plan) == 1))
     if plan.family == "columnwise":
@@ -66,12 +68,13 @@ def first_schedules(plan: Plan, sizes: dict[str, int], gpu: Gpu) -> tuple[TileSc
     return tuple(_piecewise(mid * plan.leading.evaluate(sizes), width))
 
 
-def _pointwise(rows: int, width: int, gpu: Gpu) -> list[TileSchedule]:
+def _pointwise(rows: int, width: int, size: int) -> list[TileSchedule]:
+    """``size``: bytes of an element of the widest input."""
     drafts = []
-    for elements in (512, 1024, 2048, 4096):
-        columns = min(width, elements)
-        height = min(next_power_of_2(rows), max(elements // columns, 1))
-        drafts.append(TileSchedule(height, columns, warps_for(height * columns)))
+    for nbytes in (2048, 4096, 8192, 16384):
+        columns = min(width, nbytes // size)
+        height = min(next_power_of_2(rows), max(nbytes // size // columns, 1))
+        drafts.append(TileSchedule(height, columns, warps_for(height * columns * size // 4)))
     return drafts
 
 
@@ -90,14 +93,15 @@ def _rowwise(rows: int, width: int, *, is_read_once: bool) -> list[TileSchedule]
 def _columnwise(steps: int, width: int) -> list[TileSchedule]:
     drafts = []
     depth = next_power_of_2(steps)
-    for lanes in (_LEAST_LANES, 64, 128, 256, 512):
+    for lanes in (_LEAST_LANES, 2 * _LEAST_LANES, 64, 128, 256, 512):
         columns = min(width, lanes)
         if depth * columns <= MOST_TILE // 4:
             drafts.append(TileSchedule(depth, columns, warps_for(depth * columns)))
         for elements in (1024, 4096):
             height = max(elements // columns, 1)
             if height < depth:
-                drafts.append(TileSchedule(height, columns, warps_for(height * columns), looped=True))
+                warps = warps_for(height * columns)
+                drafts += [TileSchedule(height, columns, many, looped=True) for many in (2 * warps, warps)]
     return list(dict.fromkeys(drafts))
 
 

@@ -33,7 +33,7 @@ def _cost_us(problem: Take, schedule: TileSchedule, sizes: Mapping[str, int], gp
     programs = tiles.covered(entries, schedule.lines) * tiles.covered(run, schedule.columns)
     touched = max(run * problem.width, 32)  # a sector of L2 at least
     nbytes = entries * (run * problem.width + touched + _INDEX_BYTES * len(problem.indices))
-    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * programs * schedule.elements)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule, 8.0)
 
 
 def _text(problem: Take, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:

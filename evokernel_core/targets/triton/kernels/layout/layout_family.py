@@ -98,7 +98,7 @@ def _programs(box: TiledBox, schedule: TileSchedule, sizes: Mapping[str, int]) -
 
 
 def _cost_us(problem: Copies, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
-    size, nbytes, programs, elements = ITEM_SIZE[problem.dtype], 0.0, 0, 0.0
+    size, nbytes, programs = ITEM_SIZE[problem.dtype], 0.0, 0
     for box in map(tiled, problem.boxes):
         count = _elements(box.box, sizes)
         run = schedule.lines if box.is_turned else schedule.columns
@@ -106,8 +106,7 @@ def _cost_us(problem: Copies, schedule: TileSchedule, sizes: Mapping[str, int], 
         written = max(1.0, SECTOR_BYTES / (schedule.columns * size))
         nbytes += count * size * (written + (0 if box.box.is_fill else apart))
         programs += _programs(box, schedule, sizes)
-        elements += _programs(box, schedule, sizes) * schedule.elements
-    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 4.0 * elements)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule, 4.0)
 
 
 class _LayoutPrinter:

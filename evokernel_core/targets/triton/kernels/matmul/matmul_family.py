@@ -43,11 +43,11 @@ def read_matmul(task: KernelTask, gpu: Gpu) -> Matmul:
 
 def _cost_us(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     product, epilogue = problem.product, problem.epilogue
-    more = 0.0
-    if epilogue is not None:
-        batch, m, n, _ = product.evaluate(sizes)
-        more = batch * m * n * (epilogue.read_bytes() + epilogue.written_bytes())
-    return schedules.estimate_us(product, schedule, sizes, gpu, more)
+    if epilogue is None:
+        return schedules.estimate_us(product, schedule, sizes, gpu)
+    batch, m, n, _ = product.evaluate(sizes)
+    more = batch * m * n * (epilogue.read_bytes() + epilogue.written_bytes())
+    return schedules.estimate_us(product, schedule, sizes, gpu, more, epilogue.instructions())
 
 
 def _live_bytes(problem: Matmul, schedule: MatmulSchedule, sizes: Mapping[str, int]) -> int:

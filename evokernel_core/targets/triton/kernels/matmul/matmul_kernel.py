@@ -20,7 +20,7 @@ from evokernel_core.targets.triton.kernels.precision import argument
 from evokernel_core.targets.triton.kernels.text import DTYPES, TritonKernel
 from evokernel_core.targets.triton.launch import Launch, Scratch
 
-_ADDED = 1024
+_ADDED = 256
 """Elements of the result to a program that adds the parts of sums."""
 
 
@@ -203,7 +203,7 @@ def _adding(
     mask = "" if divides(_ADDED, elements) else f"places < {count}"
     function.add("places = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)")
     function.add("sums = tl.zeros((BLOCK,), tl.float32)")
-    with function.block(f"for part in range({parts}):"):
+    with function.block(f"for part in tl.static_range({parts}):"):
         function.add(f"sums += tl.load({pointer} + places{masked(mask, '0.0')})")
         function.add(f"{pointer} += {count}")
     helpers: set[str] = set()

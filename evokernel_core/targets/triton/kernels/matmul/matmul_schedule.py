@@ -129,17 +129,22 @@ def tile(problem: Product, schedule: MatmulSchedule) -> ProductTile:
 
 
 def estimate_us(
-    problem: Product, schedule: MatmulSchedule, sizes: Mapping[str, int], gpu: Gpu, behind: float = 0.0
+    problem: Product,
+    schedule: MatmulSchedule,
+    sizes: Mapping[str, int],
+    gpu: Gpu,
+    behind: float = 0.0,
+    instructions: float = 0.0,
 ) -> float:
     """Estimated microseconds: arithmetic, L2 and device memory side by side, and the way into the first
     step; split sums are written, read and added besides. ``behind``: bytes that an epilogue reads and writes
-    in place of the results."""
+    in place of the results; ``instructions``: of it for each result."""
     batch, m, n, k = problem.evaluate(sizes)
     size, out = ITEM_SIZE[problem.dtype], ITEM_SIZE[problem.out_dtype]
     parts = schedule.split_k * max(problem.splits, 1)
     depth = math.ceil(k / parts / schedule.block_k) * schedule.block_k
     programs = batch * parts * math.ceil(m / schedule.block_m) * math.ceil(n / schedule.block_n)
-    computed = tile(problem, schedule).computed_us(gpu, programs, depth)
+    computed = tile(problem, schedule).computed_us(gpu, programs, depth, instructions)
     computed *= _kept_share(problem.triangle, m, n)
     if schedule.precision is Precision.TF32X3 and _is_turned(problem, schedule):
         computed *= TURNED
@@ -149,7 +154,7 @@ def estimate_us(
     total = together(computed, panels / gpu.l2_bytes_us, moved / gpu.memory_bytes_us)
     if schedule.split_k > 1:
         partial = 2 * 4 * batch * schedule.split_k * m * n
-        total += partial / gpu.l2_bytes_us + gpu.launch_us
+        total += partial / gpu.l2_bytes_us + STEP_US + gpu.launch_us
     return total + 2 * STEP_US + gpu.launch_us
 
 

@@ -15,6 +15,7 @@ from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
+from evokernel_core.targets.triton.expressions import next_power_of_2
 from evokernel_core.targets.triton.kernels import tiles
 from evokernel_core.targets.triton.kernels.function import JitFunction, both, expression, masked
 from evokernel_core.targets.triton.kernels.names import output_names
@@ -25,6 +26,8 @@ from evokernel_core.targets.triton.kernels.tiles import TileSchedule
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 _UNROLLED = 32
 """Taps up to which a window is written out by the compiler."""
+_IN_THREAD, _WIDEST = 2, 128
+"""Elements to a thread, and columns, of first schedules (docs/results/gpu_search.md)."""
 _AXES = ("depth", "rows", "columns")
 
 
@@ -41,7 +44,12 @@ def _lines(window: Window, sizes: Mapping[str, int]) -> int:
 
 
 def _starts(window: Window, sizes: Mapping[str, int], gpu: Gpu) -> Iterator[TileSchedule]:
-    return tiles.first(_lines(window, sizes), window.columns.result.evaluate(sizes), gpu)
+    """Long and low tiles with few elements to a thread: taps of several lines fall into few sets of L1."""
+    lines, columns = _lines(window, sizes), window.columns.result.evaluate(sizes)
+    for warps in (4, 2, 1):
+        elements = warps * gpu.threads_per_warp * _IN_THREAD
+        width = min(next_power_of_2(columns), _WIDEST, elements)
+        yield TileSchedule(min(next_power_of_2(lines), elements // width), width, warps)
 
 
 def _cost_us(window: Window, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
@@ -52,8 +60,7 @@ def _cost_us(window: Window, schedule: TileSchedule, sizes: Mapping[str, int], g
         read *= axis.size.evaluate(sizes)
     size = ITEM_SIZE[window.dtype]
     nbytes = read * size + lines * columns * (size * (0 in window.results) + 8 * window.finds)
-    instructions = 4.0 * programs * schedule.elements * window.taps
-    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, instructions)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule, 8.0 * window.taps)
 
 
 class _PoolingPrinter:

@@ -59,9 +59,8 @@ def _cost_us(scan: Scan, schedule: TileSchedule, sizes: Mapping[str, int], gpu: 
     programs, steps = outer * tiles.covered(inner, schedule.columns), tiles.covered(length, schedule.lines)
     if scan.in_rows:
         programs, steps = tiles.covered(outer, schedule.lines), tiles.covered(length, schedule.columns)
-    elements = programs * steps * schedule.elements
     nbytes = outer * length * inner * (2 * ITEM_SIZE[scan.dtype] + bool(scan.mask))
-    total = tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 12.0 * elements)
+    total = tiles.tiled_us(gpu, nbytes, programs, schedule, 12.0, steps)
     rounds = tiles.covered(programs, gpu.multiprocessors * max(1, 32 // schedule.warps))
     return max(total, rounds * steps * _STEP_US + gpu.launch_us)
 

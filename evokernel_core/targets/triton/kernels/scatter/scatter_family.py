@@ -59,10 +59,8 @@ def _cost_us(problem: Put, schedule: TileSchedule, sizes: Mapping[str, int], gpu
     places = problem.outer.evaluate(sizes) * problem.size.evaluate(sizes) * max(problem.parts, 1)
     programs = tiles.covered(entries, schedule.lines) * tiles.covered(run, schedule.columns)
     touched = 2 * max(run * size, 32)  # an atomic operation reads and writes a sector at least
-    put = tiles.tiled_us(gpu, entries * (run * size + touched + 8), programs, schedule.warps)
-    return put + tiles.tiled_us(
-        gpu, 2 * places * run * size, tiles.covered(places, schedule.lines), schedule.warps
-    )
+    put = tiles.tiled_us(gpu, entries * (run * size + touched + 8), programs, schedule, 4.0)
+    return put + tiles.tiled_us(gpu, 2 * places * run * size, tiles.covered(places, schedule.lines), schedule)
 
 
 class _Writer:

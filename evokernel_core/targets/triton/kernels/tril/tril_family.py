@@ -30,7 +30,7 @@ def _cost_us(
     rows, columns = problem.rows.evaluate(sizes), problem.columns.evaluate(sizes)
     programs = tiles.covered(rows, schedule.lines) * tiles.covered(columns, schedule.columns)
     nbytes = 1.5 * rows * columns * ITEM_SIZE[problem.dtype]  # half of the elements are read
-    return tiles.tiled_us(gpu, nbytes, programs, schedule.warps, 6.0 * programs * schedule.elements)
+    return tiles.tiled_us(gpu, nbytes, programs, schedule, 6.0)
 
 
 def _text(problem: TriangleOfMatrices, schedule: TileSchedule, task: KernelTask, name: str) -> TritonKernel:
