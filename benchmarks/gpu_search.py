@@ -8,8 +8,8 @@
 
 Without ``--record`` searches are replayed on a file of landscapes (benchmarks/data/landscape/h200.xz) without
 a GPU or a compiler: a search sees of a schedule a failure or one draw of its samples, and what a memory was
-taught never had the operation of the task (landscape/replay.py). ``--page`` writes docs/results/gpu_search.md;
-``q`` is the product's default, which the summary has under that name, too.
+taught never had the operation of the task (landscape/replay.py). ``q`` is the product's default, which the
+summary has under that name, too; ``--page`` writes docs/results/gpu_search.md.
 
 ``--record`` compiles every point of each task's grid (landscape/grids.py) in so many processes while one
 process, alone on the GPU, checks and times: each right point 20 times with a cold L2, the first draft beside

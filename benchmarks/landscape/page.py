@@ -18,15 +18,15 @@ The times of all schedules of {tasks} tasks on one {device} ({date}, commit {com
 `benchmarks/landscape/` has the tasks and their grids, `benchmarks/data/landscape/h200.xz` every sample.
 
 A grid is all combinations of the values of a schedule's fields. Each kernel was compared with PyTorch and
-timed 20 times with a cold L2. What the author's own rules refuse is in no search's way; what fails later costs
-an evaluation as any other.
+timed 20 times with a cold L2. What the author's own rules refuse is in no search's way; what fails later
+costs an evaluation as any other.
 """
 _RULE = """
 ## What searches need
 A search sees of a schedule a failure, or one draw of its samples. Counted are evaluations until a schedule
-was tried that is within 2 % of the best known; a search of {budget} that does not arrive counts as the size of
-the grid. The last column is how far the kernel that is held for the best after {at} is from the best known, of
-the median task. Means are geometric, over {seeds} seeds and the tasks of which at most 15 % are that close;
+was tried that is within 2 % of the best known; a search of {budget} that does not arrive counts as the size
+of the grid. The last column is how far the kernel that is held for the best after {at} is from the best
+known, of the median task. Means are geometric, over {seeds} seeds and the tasks of which at most 15 % are that close;
 intervals are of 95 %, over tasks.
 
 Ours (`default` is `q`) was taught {taught} evaluations of each task of other operations; operations are held
