@@ -95,7 +95,8 @@ class Stage:
         held, others = self.held_out(job.fold)
         with tempfile.TemporaryDirectory() as name:
             taught = Path(name) / "taught.db"
-            self._teach(taught, others, job.seed)
+            if {*OURS, MODEL} & set(self.policies):
+                self._teach(taught, others, job.seed)
             for policy in self.policies:
                 for scene in held:
                     player = Player(scene, random.Random(f"{policy}:{scene.name}:{job.seed}"), self.device)
