@@ -76,7 +76,7 @@ def replay(args: argparse.Namespace) -> int:
     if args.json:
         args.json.write_text(json.dumps({"summary": found}, indent=1) + "\n")
     if args.page:
-        args.page.write_text(page(rows.read(args.landscape), outcomes))
+        args.page.write_text(page(rows.read(args.landscape), args.device, outcomes, args.budget))
     return 0
 
 

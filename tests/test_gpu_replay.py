@@ -35,7 +35,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scenes(file: Path) -> list[Scene]:
-    return scenes_of(rows.read(file))
+    return scenes_of(rows.read(file), "nvidia_h200")
 
 
 def _stage(scenes: list[Scene], *policies: str) -> Stage:
@@ -161,7 +161,7 @@ def test_a_page_says_what_was_recorded_and_what_searches_need(file: Path) -> Non
     found = rows.read(file)
     for one in found.values():
         one.machine.update(torch="2", triton="3", driver="5")  # type: ignore[attr-defined]
-    text = page(found, [Outcome(policy, "softmax", 0, 5, 1.01) for policy in ("q", "random")])
+    text = page(found, "nvidia_h200", [Outcome(policy, "softmax", 0, 5, 1.01) for policy in ("q", "random")])
     assert "| softmax | 92 |" in text and "| random | 5.0 | 5.0 to 5.0 | 1.010 |" in text
     assert "| random | 1.00 | 1.00 to 1.00 |" in text
 

@@ -225,7 +225,7 @@ def shuffle_values(memory: Path, seed: int) -> None:
 @cache
 def _stage(path: Path, device: str, budget: int, policies: tuple[str, ...]) -> Stage:
     remember_schedules()
-    scenes = tuple(scenes_of(rows.read(path)))
+    scenes = tuple(scenes_of(rows.read(path), device))
     return Stage(scenes, grid_author(device, scenes), device, budget, policies)
 
 

@@ -34,6 +34,7 @@ class Scene:
 
     grid: Grid
     line: Mapping[str, Any]
+    author: KernelAuthor
 
     @property
     def name(self) -> str:
@@ -61,9 +62,13 @@ class Scene:
         ratios = [1.0, *(one["ratio"][0] for one in settled["others"])]
         return self.times[tuple(settled["point"])] * min(ratios)
 
-    @property
+    @cached_property
     def draft(self) -> Point:
-        return tuple(self.line["draft"])
+        """The author's first schedule, as it is today. Raises ValueError where that was not recorded."""
+        point = self.grid.point_of(self.author.initial(self.grid.task))
+        if point not in self.points:
+            raise ValueError(f"{self.name}: the first draft was not recorded; widen its grid and record anew")
+        return point
 
     def is_close(self, point: Point) -> bool:
         """Whether a point is within 2 % of the best known, in truth."""
@@ -87,9 +92,14 @@ class Scene:
         """Of each of its settings among the values of its field."""
         return tuple(values.index(one) for one, values in zip(point, self.grid.values.values(), strict=True))
 
+    @cached_property
+    def estimates(self) -> dict[Point, float]:
+        """The device record's, as it is today."""
+        task, strategy = self.grid.task, self.grid.strategy
+        return {point: self.author.estimate_us(task, strategy(point)) for point in self.points}
+
     def estimate_us(self, point: Point) -> float:
-        """The device record's, endless for one that did not compile."""
-        return float(self.points[point].get("estimate", math.inf))
+        return self.estimates[point]
 
 
 def _beside(place: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -100,10 +110,11 @@ def _beside(place: tuple[int, ...]) -> list[tuple[int, ...]]:
     ]
 
 
-def scenes_of(found: Mapping[str, Recorded]) -> list[Scene]:
+def scenes_of(found: Mapping[str, Recorded], device: str) -> list[Scene]:
     """The tasks of a file that have a time, in the order of the table."""
+    author = author_of(device)
     return [
-        Scene(Grid(name, tasks()[name], _draft(one.line), _values(one.line)), one.line)
+        Scene(Grid(name, tasks()[name], _draft(one.line), _values(one.line)), one.line, author)
         for name, one in found.items()
         if one.line["best"]
     ]
