@@ -151,7 +151,7 @@ class Oracle:
 def remember_schedules() -> None:
     """Lets the schedule proposer keep what it computed of every task: many searches ask the same."""
     moves.steps = schedule.steps = lru_cache(maxsize=None)(moves.steps.__wrapped__)  # type: ignore[assignment]
-    for name in ("initial", "estimate_us", "moves", "write", "adapt"):
+    for name in ("initial", "require_legal", "estimate_us", "moves", "write", "adapt"):
         setattr(KernelAuthor, name, _by_id(getattr(KernelAuthor, name)))
 
 

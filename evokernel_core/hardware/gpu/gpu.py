@@ -6,6 +6,7 @@ measured says on which device. Fields of ``Device`` and what schedules of Triton
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -20,6 +21,9 @@ from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU, GPUS, gpu_names
 
 _LANES_FP32 = 4
 """A multiply-add of float32 takes as many steps as an element of 4 bytes moves through the vector units."""
+
+_PROGRAMS_A_CYCLE = 0.84
+"""Measured on one H200, whatever programs do (docs/results/gpu_search.md); assumed elsewhere."""
 
 
 @frozen
@@ -61,6 +65,12 @@ class Gpu:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    @property
+    def programs_us(self) -> float:
+        """Programs that a launch begins in a microsecond at the most; no limit where one does the work of
+        several in turn."""
+        return math.inf if self.programs else _PROGRAMS_A_CYCLE * self.clock_mhz
 
     @property
     def parallel(self) -> int:

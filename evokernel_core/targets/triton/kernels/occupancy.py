@@ -9,7 +9,7 @@ from evokernel_core.hardware.gpu.gpu import Gpu
 _THREAD_REGISTERS = 255
 """What one thread may have, by CUDA's guide."""
 _MOST_PROGRAMS = 32
-"""That a multiprocessor holds at a time, by CUDA's guide."""
+"""That share a multiprocessor, by CUDA's guide."""
 _OVERLAP = 4.0
 """Exponent of the norm in which times of units that work side by side become one."""
 
@@ -36,10 +36,12 @@ def together(*times: float) -> float:
 
 
 def streamed_us(gpu: Gpu, nbytes: float, programs: int, warps: int) -> float:
-    """Microseconds in which so many programs move bytes: few of them do not use the whole memory."""
-    at_once = min(_MOST_PROGRAMS, gpu.threads_per_multiprocessor // (warps * gpu.threads_per_warp))
-    threads = min(programs, at_once * gpu.multiprocessors) * warps * gpu.threads_per_warp
+    """Microseconds in which so many programs move bytes: few of them do not use the whole memory, and many
+    take as long as it takes to begin them."""
+    threads_each = warps * gpu.threads_per_warp
+    at_once = min(_MOST_PROGRAMS, gpu.threads_per_multiprocessor // threads_each)
+    threads = min(programs, at_once * gpu.multiprocessors) * threads_each
     full = gpu.multiprocessors * gpu.threads_per_multiprocessor / 4
     share = min(1.0, max(threads / full, 1 / (4 * gpu.multiprocessors)))
     rate = min(gpu.memory_bytes_us * share, max(programs, 1) * gpu.worker_bytes_us)
-    return nbytes / rate
+    return max(nbytes / rate, programs / gpu.programs_us)

@@ -24,10 +24,7 @@ _LIVE_BYTES = 32
 _IN_THREAD = 8
 """Elements of a tile to a thread that hide the way to memory."""
 _START, _STEP = 60.0, 10.0
-"""Instructions of a warp for the places of its tile, and for a step's."""
-_PROGRAM_US = 0.08
-"""In which a multiprocessor begins one program after the other (grids of an H200 with tiles of 8 elements,
-docs/results/gpu_search.md)."""
+"""Instructions of a warp for the places of its tile, and for a step's (docs/results/gpu_search.md)."""
 _INT32 = (1 << 31) - 1
 
 
@@ -76,8 +73,7 @@ def tiled_us(
     issued = programs * schedule.warps * (_START + steps * (_STEP + each * held))
     rate = gpu.vector_flops / 2 / gpu.threads_per_warp * max(busy_share(gpu, programs), 0.01)
     moved = streamed_us(gpu, nbytes, programs, schedule.warps)
-    begun = programs * _PROGRAM_US / gpu.multiprocessors
-    return together(moved, issued / rate, begun) + gpu.launch_us
+    return together(moved, issued / rate) + gpu.launch_us
 
 
 def grid(schedule: TileSchedule, lines: str, columns: str) -> str:

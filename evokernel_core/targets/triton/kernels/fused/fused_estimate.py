@@ -25,7 +25,9 @@ _THREAD_REGISTERS = 255
 
 def estimate_us(plan: Plan, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
     """Modelled microseconds of one launch."""
-    return gpu.launch_us + max(_memory_us(plan, schedule, sizes, gpu), _arithmetic_us(plan, sizes, gpu))
+    begun = programs_of(plan, schedule, sizes) / gpu.programs_us
+    busy = max(_memory_us(plan, schedule, sizes, gpu), _arithmetic_us(plan, sizes, gpu))
+    return gpu.launch_us + max(busy, begun)
 
 
 def programs_of(plan: Plan, schedule: TileSchedule, sizes: Mapping[str, int]) -> int:
