@@ -73,7 +73,7 @@ def tiled_us(
     issued = programs * schedule.warps * (_START + steps * (_STEP + each * held))
     rate = gpu.vector_flops / 2 / gpu.threads_per_warp * max(busy_share(gpu, programs), 0.01)
     moved = streamed_us(gpu, nbytes, programs, schedule.warps)
-    return together(moved, issued / rate) + gpu.launch_us
+    return together(moved, issued / rate, programs / gpu.programs_us) + gpu.launch_us
 
 
 def grid(schedule: TileSchedule, lines: str, columns: str) -> str:
