@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from attrs import frozen
 
 DISTRIBUTIONS = (
     "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large",
-    "mixed", "alike", "columns", "peaks",
+    "mixed", "alike", "columns", "peaks", "zeros",
 )  # fmt: skip
 """How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
 zeros. ``structured``: ramps, constant rows and repeated extremes. ``ties``: few distinct values, zero among
@@ -17,7 +18,8 @@ them. ``signs``: alternating signs along the last dimension. ``scales``: magnitu
 one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of several of these. ``alike``:
 N(0, 1), inputs of one shape so near each other that the difference of their squares has no digit left, with
 equals among them. ``columns``: N(0, 1), and beside given numbers whole columns beyond them. ``peaks``:
-N(0, 1), with a largest and a least element in each line along each dimension, at all places in turn."""
+N(0, 1), with a largest and a least element in each line along each dimension, at all places in turn.
+``zeros``: zeros up to a place in the second quarter, then [0, 1)."""
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 
@@ -25,23 +27,30 @@ SPECIAL = "special"
 @frozen
 class Values:
     """How inputs are drawn: ordinary values of a distribution, all multiplied by ``2**scale``, around a
-    constant of about ``2**offset`` where that is not 0, or at and around the numbers ``near``. The agent
-    draws milder ones where PyTorch's result is mostly no number, or mostly rounding."""
+    constant of about ``2**offset`` where that is not 0, or at and around the numbers ``near``. The constant
+    is below 0 where ``side`` is ``<``, above where it is ``>``, and of each input either where it is ``+``.
+    The agent draws milder ones where PyTorch's result is mostly no number, or mostly rounding."""
 
     base: str
     scale: int = 0
     offset: int = 0
     near: tuple[float, ...] = ()
+    side: str = "+"
 
     def __str__(self) -> str:
         scale = f"*2^{self.scale}" if self.scale else ""
         near = ",".join(repr(number).replace("+", "") for number in self.near)
-        return self.base + scale + (f"+2^{self.offset}" if self.offset else "") + (f"@{near}" if near else "")
+        return (
+            self.base
+            + scale
+            + (f"{self.side}2^{self.offset}" if self.offset else "")
+            + (f"@{near}" if near else "")
+        )
 
 
 def base_of(distribution: str) -> str:
     """The distribution of the ordinary values in the text of ``Values``."""
-    return distribution.partition("@")[0].partition("*")[0].partition("+")[0]
+    return re.split("[@*+<>]", distribution, maxsplit=1)[0]
 
 
 NANS, INFINITIES = "nans", "infinities"

@@ -52,7 +52,7 @@ EXACT = frozenset(
     reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d max_pool2d_with_indices
     max_pool3d_with_indices full scalar_tensor lift_fresh_copy im2col pixel_shuffle pixel_unshuffle
     upsample_nearest1d upsample_nearest2d gt ge lt le eq ne logical_and logical_or logical_not floor
-    ceil round trunc sign""".split()  # noqa: SIM905
+    ceil round trunc sign cummax cummin""".split()  # noqa: SIM905
 )
 """Operations of floats whose results are elements of their inputs, their negatives or whole numbers."""
 

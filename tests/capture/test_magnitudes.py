@@ -48,8 +48,25 @@ def test_all_values_have_the_magnitude(tmp_path: Path) -> None:
     assert 2**9 <= far.mean().abs() <= 2**10 and 0.9 < far.std() < 1.1
 
 
+@pytest.mark.parametrize(("side", "sign"), [("<", -1), (">", 1)])
+def test_a_side_of_0_may_be_asked_for(side: str, sign: int, tmp_path: Path) -> None:
+    for seed in range(6):
+        case = reference(
+            graph_of(("neg.default", [])), {}, seed, f"uniform{side}2^4", str(tmp_path), rounded=False
+        )
+        values = read(case["inputs"][0]) * sign
+        assert values.min() >= 15 and values.max() <= 33
+
+
+def test_zeros_come_first_and_nothing_is_below_0(tmp_path: Path) -> None:
+    values, _ = run(graph_of(("neg.default", [])), "zeros", tmp_path)
+    count = int((values == 0).sum())
+    assert values.numel() // 4 <= count <= values.numel() // 2 and not values[: count - 2].any()
+    assert values.min() == 0
+
+
 @pytest.mark.parametrize(
-    "text", ["", "normal*2^999", "normal*2", "normal+2^-3", "normal; rm", "normal*2^-20x"]
+    "text", ["", "normal*2^999", "normal*2", "normal<>2^4", "normal+2^-3", "normal; rm", "normal*2^-20x"]
 )
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(AgentError):

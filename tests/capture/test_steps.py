@@ -70,6 +70,28 @@ def test_values_that_come_in_have_one_result(agent: AgentClient, tmp_path: Path)
     assert all(side[0].read_bytes() == case.outputs[0].read_bytes() for side in case.beside)
 
 
+HALVES = {"mul": ([1.0, 3.0, -1.0], 12.5), "add": ([0.25, 1.25, -2.75], 0.25), "sub": ([1.25, -0.75], 0.75)}
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("op", HALVES)
+def test_a_half_of_which_no_bit_was_lost_has_one_result(op: str, side: float) -> None:
+    values, other = torch.tensor(HALVES[op][0]), HALVES[op][1]
+    beside = Beside(side)
+    half = beside(f"aten.{op}.Tensor", [values, other], {}, getattr(torch, op)(values, other))
+    assert torch.equal(beside("aten.round.default", [half], {}, half.round()), half.round())
+
+
+def test_a_half_that_rounding_made_has_two_results() -> None:
+    values = torch.tensor([0.1])  # five times of it are a little more than a half
+    made = set()
+    for side in SIDES:
+        beside = Beside(side)
+        half = beside("aten.mul.Tensor", [values, 5.0], {}, values * 5.0)
+        made.add(float(beside("aten.round.default", [half], {}, half.round())))
+    assert made == {0.0, 1.0}
+
+
 INF, LARGE = float("inf"), 3e38
 
 

@@ -67,6 +67,9 @@ def draw(  # noqa: PLR0912 - one case a distribution
             values = rng.standard_normal(shape)
         case "uniform":
             values = rng.random(shape)
+        case "zeros":
+            values = rng.random(shape)
+            values.reshape(-1)[: values.size // 3] = 0.0
         case "wide":
             values = rng.uniform(-50, 50, shape) * (rng.random(shape) > 0.05)
         case "ties":

@@ -178,6 +178,16 @@ def test_every_draw_has_the_numbers_and_what_is_beyond() -> None:
     assert base_of(str(Values("normal", near=(1e20, -3.0)))) == "normal"
 
 
+@pytest.mark.parametrize(("name", "asked"), [("sigmoid", ["uniform<2^4", "uniform>2^4"]), ("abs", [])])
+def test_what_has_digits_in_a_tail_is_asked_there_on_both_sides(name: str, asked: list[str]) -> None:
+    task = make_task("softmax")
+    (node,) = task.graph.nodes
+    other = evolve(task, graph=evolve(task.graph, nodes=(evolve(node, op=f"aten.{name}.default"),)))
+    hows = [plan.distribution for plan in small_cases(other, Draw("0" * 32), Landmarks(), (), CORES)]
+    assert [how for how in hows if "<" in how or ">" in how] == asked and "zeros" in hows
+    assert {base_of(how) for how in asked} <= {"uniform"}
+
+
 def test_words_of_several_cases_tell_a_tile() -> None:
     assert telling_words([]) == ()
     tilings = [(40 + number, 64, 1, 0, number // 4 + 500) for number in range(6)]

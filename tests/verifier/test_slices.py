@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any
 
 import pytest
 import torch
 from attrs import evolve, frozen
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask, Symbol
@@ -333,6 +336,16 @@ def test_at_least_64_places_are_chosen_the_ends_among_them(sizes: dict[str, int]
     starts = [first for first, _ in rows]
     assert starts == sorted(starts) and all(a + n <= b for (a, n), (b, _) in itertools.pairwise(rows))
     assert cases.total_bytes(task, dict(found.sizes)) <= choices.ENOUGH + 100
+
+
+@given(st.integers(1, 3000), st.sampled_from((1, 8, 64)), st.integers(1, 8), st.integers(0, 99))
+def test_runs_are_apart_and_one_is_long(size: int, places: int, each: int, seed: int) -> None:
+    count = min(places * each, size)
+    found = choices._runs(size, places * each, places, Random(seed))
+    assert sum(length for _, length in found) == count and sum(found[-1]) <= size
+    assert all(a + n <= b for (a, n), (b, _) in itertools.pairwise(found))
+    if places >= choices.SEVERAL and each > 1 and size >= places * (count + 2):
+        assert max(length for _, length in found) > count // 2
 
 
 def test_where_a_few_places_are_all_that_fits_nobody_knows_which() -> None:

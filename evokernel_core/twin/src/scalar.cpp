@@ -26,10 +26,12 @@ void PipesAfterScalar(Core &core)
     core.time.NotBefore(Pipe::MTE3, now, Pipe::S);
 }
 
+// One beyond what an address counts is beyond all memory, and not back before the tensor.
 LocalRef ElementOf(const LocalRef &tensor, int64_t index)
 {
+    const uint64_t address = tensor.address + static_cast<uint64_t>(index) * DTypeBytes(tensor.dtype);
     LocalRef element = tensor;
-    element.address = static_cast<uint32_t>(tensor.address + index * DTypeBytes(tensor.dtype));
+    element.address = static_cast<uint32_t>(std::min<uint64_t>(address, ~uint32_t{0}));
     return element;
 }
 

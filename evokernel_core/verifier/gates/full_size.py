@@ -42,6 +42,9 @@ FARTHEST = 64
 """How many times its size in the file a symbol may have in the case far beyond it."""
 NEAREST = 8
 """The same at least: up to there cases have all of their data."""
+MANY_TURNS = 16 * MIB
+"""Bytes of all tensors at which each core of 48 has a third tile in the unified buffer: the case has as many
+where that is nearer than ``FARTHEST``."""
 FAR_BYTES = 256 * MIB
 """Bytes of all tensors of the case far beyond the file's sizes, and half of what its nodes make."""
 FAR_PRODUCTS = 2 * 10**8
@@ -129,7 +132,9 @@ def far_sizes(task: KernelTask, draw: Draw) -> Mapping[str, int] | None:
     if not names:
         return None
     name = numbers.choice(names)
-    octaves = numbers.uniform(math.log2(NEAREST), math.log2(FARTHEST))
+    many = MANY_TURNS / max(total_bytes(task, task.sizes), 1)
+    nearest = many if NEAREST < many < FARTHEST else NEAREST
+    octaves = numbers.uniform(math.log2(nearest), math.log2(FARTHEST))
     while octaves > 1.0:
         sizes = {**task.sizes, name: int(task.sizes[name] * 2.0**octaves) + 1}
         if _is_light(task, sizes):

@@ -79,6 +79,10 @@ _MINUTE = {"bfloat16": (-120, -113), "float32": (-120, -113)}
 _LARGEST = {"bfloat16": 126, "float32": 126}
 """Exponents at which some values are within a factor of two of the type's largest number, where at most one
 operation computes with them: no order of several overflows on the way. Those of float16 are above."""
+_TAILED = frozenset(("exp", "log1p", "logaddexp", "mish", "sigmoid", "silu", "softplus"))
+"""Operations that have digits far on one side of 0, where a sum with one loses them."""
+_TAIL = 4
+"""The exponent of two from which on it has lost all."""
 _SUMS = frozenset(("mean", "sum", "avg_pool2d"))
 _ADDING = _SUMS | frozenset(("add", "sub", "rsub", "neg", "leaky_relu"))
 
@@ -282,6 +286,8 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         # Subnormal numbers are few: in one case all are of the magnitude that a sum with the number swallows.
         exponent = round(math.log2(abs(numbers.choice(large)))) - 20
         yield str(Values("normal", min(max(exponent, -18), -1)))
+    if any(node.op.split(".")[1] in _TAILED for node in task.graph.nodes):
+        yield from (str(Values("uniform", offset=_TAIL, side=side)) for side in "<>")
     if all(_keeps_magnitude(node) for node in task.graph.nodes):
         dtype = narrowest(task)
         for exponents in (_HUGE, _MINUTE)[: 1 + (dtype in _MINUTE)]:
@@ -290,6 +296,8 @@ def _values(task: KernelTask, known: Landmarks, numbers: Random) -> Iterator[str
         if dtype in _LARGEST and len(computing) < 2 and not {*computing} & _SUMS:
             yield str(Values("normal", _LARGEST[dtype]))
     specs = [o.spec for o in task.graph.inputs if o.kind is InputKind.TENSOR and "float" in o.spec.dtype]
+    if specs:
+        yield "zeros"
     if len({(spec.dtype, spec.shape) for spec in specs}) < len(specs):
         yield "alike"
 

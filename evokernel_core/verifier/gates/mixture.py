@@ -253,6 +253,7 @@ SIZE_CLASSES: tuple[SizeClass, ...] = (
               lambda _, hints, __: [2 * word for word in hints.tiling]),
     SizeClass("one core more, one fewer, one more than twice the cores", 3, 0.9,
               lambda _, hints, __: (hints.cores + 1, hints.cores - 1, 2 * hints.cores + 1), True),
+    SizeClass("twice the cores", 1, 0.35, lambda _, hints, __: (2 * hints.cores,), True),
     SizeClass("the prime below a power of two", 1, 0.2, lambda _, __, numbers: numbers.choices(PRIMES_BELOW)),
     SizeClass("the prime above a power of two", 1, 0.2, lambda _, __, numbers: numbers.choices(PRIMES_ABOVE)),
     SizeClass("a multiple of 16, no power of two", 1, 0.35,

@@ -354,7 +354,7 @@ def agreement_of(expected: Expected, dtype: str) -> float:
 
 
 RANDOM = frozenset(
-    """normal uniform wide ties signs scales sorted large mixed alike columns peaks""".split()  # noqa: SIM905
+    """normal uniform wide ties signs scales sorted large mixed alike columns peaks zeros""".split()  # noqa: SIM905
 )
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
 

@@ -73,6 +73,14 @@ WRONG = [
           "torch.clamp(torch.relu(x) * 2, max=65504.0)"),
     Wrong("no result beyond the range", ROWS, "torch.relu(x) * 2",
           f"torch.clamp(torch.relu(x) * 2, max={MOST})"),
+    Wrong("no value far below 0 for a sigmoid", ROWS, "torch.sigmoid(x)", "0.5 * (1 + torch.tanh(x * 0.5))"),
+    Wrong("no value far from 0 for a logarithm of 1 + exp(-|x|)", ROWS, "F.logsigmoid(x)",
+          "-(torch.relu(-x) + torch.log(1 + torch.exp(-torch.abs(x))))"),
+    Wrong("no 0 among what is not below it", "x=f32[96,300], y=f32[96,300]",
+          "F.kl_div(x, y, reduction='batchmean')", "(y * (torch.log(y) - x)).sum() / x.shape[0]"),
+    Wrong("no exact half behind a factor", ROWS, "torch.round(x * 12.5)", "torch.floor(x * 12.5 + 0.5)"),
+    Wrong("nothing to ask where a running maximum loses its last digits", ROWS,
+          "torch.cummax(x, -1).values", "torch.cummax(x, -1).values * 0.99999"),
     Wrong("not to divide the least integer", "x=i32[96,300], y=i32[96,300]",
           "torch.div(x, y, rounding_mode='floor')",
           "torch.div(x.clamp(min=-2147483647), y, rounding_mode='floor')"),
@@ -112,7 +120,7 @@ def failure(agent: AgentClient, task: KernelTask, source: KernelSource, draw: Dr
     return f"{failed.code}: {failed.words()}" if failed else ""
 
 
-@few("wrong", WRONG, keep=(3, 4, 6, 10, 15, 16), ids=lambda wrong: wrong.wants)
+@few("wrong", WRONG, keep=(3, 4, 6, 10, 15, 16, 18), ids=lambda wrong: wrong.wants)
 def test_what_is_wrong_for_a_class_of_values_fails_in_every_draw(
     wrong: Wrong, agent: AgentClient, tmp_path: Path
 ) -> None:
@@ -152,6 +160,34 @@ def test_what_is_wrong_at_a_hundred_columns_fails_in_every_draw(agent: AgentClie
     for draw in DRAWS:
         found = failure(agent, task, wrong, draw)
         assert found.startswith("numeric: ") and "=100" in found, found or draw
+
+
+LATE = ("Compute(count);", "Compute(tile == 2 ? 1 : count);")
+ZEROS = (
+    "Compute(count);",
+    "Compute(xInGlobal.GetValue(0) == 0.0f && xInGlobal.GetValue(1) == 0.0f ? 1 : count);",
+)
+FREED = ("xLocalQueue.FreeTensor(xLocal);", "xLocalQueue.FreeTensor(xLocal); Muls(xLocal, xLocal, 1.0f, 8);")
+CHANGED = {
+    "a third tile of a core": ("torch.relu(x) * 2 + 1", LATE, ("output-not-written", "uninitialised-read")),
+    "inputs that begin with zeros": ("torch.relu(x) * 2 + 1", ZEROS, ("uninitialised-read",)),
+    "a buffer to be taken again": ("torch.softmax(x, -1)", FREED, ("missing-sync",)),
+}
+"""By what the kernel wants no case to have: the formula, the change, and codes of which it fails with one."""
+
+
+@few("wanted", list(CHANGED), keep=(1,), ids=str)
+def test_what_no_small_case_shows_fails_in_every_draw(
+    wanted: str, agent: AgentClient, tmp_path: Path
+) -> None:
+    formula, change, codes = CHANGED[wanted]
+    task = task_of(agent, "x=f32[100,1024]", formula, tmp_path)
+    honest = source_of(task)
+    wrong = honest.with_files({KERNEL: honest.files[KERNEL].replace(*change)})
+    assert wrong != honest
+    for draw in DRAWS:
+        found = failure(agent, task, wrong, draw)
+        assert found.startswith(codes), found or draw
 
 
 SUMMED = ("SumRows(softmaxSum, xLocal, rows, tiling_.columns,",

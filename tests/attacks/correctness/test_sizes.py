@@ -16,7 +16,7 @@ from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.target import ascendc
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import cases, full_size
-from evokernel_core.verifier.gates.cases import CasePlan
+from evokernel_core.verifier.gates.cases import CasePlan, total_bytes
 from evokernel_core.verifier.gates.one_case import is_random
 from tests.attacks.correctness.test_learned import (
     DRAWS,
@@ -177,6 +177,7 @@ def test_what_is_wrong_far_beyond_the_files_sizes_fails_in_every_draw() -> None:
     far = [full_size.far_sizes(task, Draw(f"{n:032x}")) for n in range(40)]
     found = sorted(sizes["s0"] / 100_000 for sizes in far if sizes is not None)
     assert len(found) == 40 and found[0] >= 8 and 40 < found[-1] <= 65
+    assert all(total_bytes(task, sizes) >= full_size.MANY_TURNS for sizes in far if sizes is not None)
 
 
 def test_far_sizes_are_left_out_where_they_take_long() -> None:

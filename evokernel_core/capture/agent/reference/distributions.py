@@ -57,6 +57,15 @@ def _peaks(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return values
 
 
+def _zeros_first(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Zeros up to a place in the second quarter, then [0, 1): nothing is below 0, so that a logarithm has
+    numbers to tell, and what looks at the first elements alone finds no other."""
+    values = torch.rand(shape, generator=generator).flatten()
+    quarter = values.numel() // 4
+    values[: quarter + int(torch.randint(0, quarter + 1, (), generator=generator))] = 0.0
+    return values.reshape(shape)
+
+
 _PEAK = 6.0
 """Beyond what N(0, 1) has in a line; its exponential is in range in every type."""
 
@@ -190,6 +199,7 @@ DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.T
     "alike": _normal,
     "columns": _normal,
     "peaks": _peaks,
+    "zeros": _zeros_first,
     "special": _special,
     "nans": _nans,
     "infinities": _infinities,

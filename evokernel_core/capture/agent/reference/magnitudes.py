@@ -13,7 +13,8 @@ import torch
 from ..errors import AgentError
 
 _TEXT = re.compile(
-    r"(?P<base>[a-z]+)(?:\*2\^(?P<scale>-?\d{1,3}))?(?:\+2\^(?P<offset>\d{1,2}))?(?:@(?P<near>[-0-9.e,]{1,999}))?"
+    r"(?P<base>[a-z]+)(?:\*2\^(?P<scale>-?\d{1,3}))?(?:(?P<side>[+<>])2\^(?P<offset>\d{1,2}))?"
+    r"(?:@(?P<near>[-0-9.e,]{1,999}))?"
 )
 _MOST_EXPONENT = 126
 _LEAST_FEW, _MOST_FEW = 2.0**-10, 2.0**10
@@ -29,14 +30,16 @@ _MOST_ROUNDED = {torch.float16: 0.03, torch.bfloat16: 0.04, torch.float32: 0.01,
 @dataclass(frozen=True)
 class Magnitude:
     """``base`` is a distribution of ordinary values, which are multiplied by ``2**scale``; then a constant of
-    ``2**offset`` to twice of that, and either sign, is added, of each input another one. With ``near`` they
-    are drawn about these numbers, and with ``far`` also at magnitudes at which those show elsewhere."""
+    ``2**offset`` to twice of that is added, of each input another one: below 0 where ``side`` is ``<``, above
+    where it is ``>``, else of either sign. With ``near`` they are drawn about these numbers, and with ``far``
+    also at magnitudes at which those show elsewhere."""
 
     base: str
     scale: int = 0
     offset: int = 0
     near: tuple[float, ...] = ()
     far: bool = True
+    side: str = "+"
 
     @property
     def is_ordinary(self) -> bool:
@@ -64,17 +67,19 @@ class Magnitude:
         if self.offset:
             size, sign = torch.rand((2,), generator=generator)
             moved = 2.0**self.offset * (1.0 + float(size))
-            values = values + (moved if sign < 0.5 else -moved)
+            is_above = self.side == ">" or (self.side == "+" and float(sign) < 0.5)
+            values = values + (moved if is_above else -moved)
         return values
 
 
 def parsed(distribution: str) -> Magnitude:
-    """``normal``, ``normal*2^-20``, ``normal+2^9``, ``ties*2^4+2^9``. Raises AgentError for other text."""
+    """``normal``, ``normal*2^-20``, ``normal<2^4``, ``ties*2^4+2^9``. Raises AgentError for other text."""
     match = _TEXT.fullmatch(distribution)
     if match is None or abs(int(match["scale"] or 0)) > _MOST_EXPONENT:
         raise AgentError("unsupported", "There is no distribution {name}.", name=repr(distribution[:60]))
     scale, offset = int(match["scale"] or 0), int(match["offset"] or 0)
-    return Magnitude(match["base"], scale, offset, _numbers(match["near"] or ""))
+    near, side = _numbers(match["near"] or ""), match["side"] or "+"
+    return Magnitude(match["base"], scale, offset, near, side=side)
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -191,8 +191,13 @@ def _drawn(
             value = without_least(value) if divides and not keeps_least else value
         else:
             limit = limits.get(operand["name"], integers)
-            # A weight that is no number would leave no output that is one; peaks grow with each layer.
-            is_plain = operand["kind"] == "parameter" and distribution in ("nans", "peaks", *_INFINITE)
+            # A weight that is no number, or 0, would leave no output that tells; peaks grow with each layer.
+            is_plain = operand["kind"] == "parameter" and distribution in (
+                "nans",
+                "peaks",
+                "zeros",
+                *_INFINITE,
+            )
             how = "normal" if is_plain else distribution
             of_size = Magnitude(how) if operand["kind"] == "parameter" else magnitude
             value = draw(shape, operand["spec"]["dtype"], how, generator, limit, of_size, squares=squares)

@@ -37,6 +37,8 @@ _EXACT = frozenset(
     )
 )  # fmt: skip
 """Operations that give elements of their operands, or these without their sign."""
+_ONCE = frozenset(f"aten.{name}.Tensor" for name in ("add", "mul", "sub"))
+"""Operations whose exact result, of values that no rounding has touched, every right kernel has."""
 
 
 def has_steps(graph: Mapping[str, Any]) -> bool:
@@ -58,17 +60,36 @@ class Beside:
 
     def __init__(self, side: float) -> None:
         self._side = side
-        self._rounded: dict[int, Any] = {}  # by identity, which only a tensor that is kept has alone
+        # By identity, which only a tensor that is kept has alone: the tensor, and which elements are rounded.
+        self._rounded: dict[int, tuple[torch.Tensor, Any]] = {}
 
     def __call__(self, op: str, args: list[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
         touched = any(id(tensor) in self._rounded for tensor in tensors_among((args, kwargs)))
         if touched and _is_step(op, result) and args[0].dtype in _FLOATS:
             moved = args[0] + self._side * (_BESIDE * args[0].abs()).clamp(max=_FARTHEST)
+            moved = torch.where(self._where(args[0]), moved, args[0])
             result = _STEPS[op](moved) if op in _STEPS else torch.ops.aten._to_copy.default(moved, **kwargs)
         if not _is_step(op, result) and (touched or op not in _EXACT):
             # integers are exact
-            self._rounded |= {id(made): made for made in tensors_among(result) if made.is_floating_point()}
+            where = None if touched else _inexact(op, args, kwargs, result)
+            floats = (made for made in tensors_among(result) if made.is_floating_point())
+            self._rounded |= {id(made): (made, where) for made in floats}
         return result
+
+    def _where(self, value: torch.Tensor) -> torch.Tensor:
+        """The elements of a value that rounding has touched."""
+        _, where = self._rounded.get(id(value), (value, None))
+        return torch.ones_like(value, dtype=torch.bool) if where is None else where
+
+
+def _inexact(op: str, args: list[Any], kwargs: Mapping[str, Any], result: Any) -> torch.Tensor | None:
+    """Where an operation on values that came in rounds; None where any element may be rounded."""
+    if op not in _ONCE or not result.is_floating_point():
+        return None
+    wide = [arg.double() if isinstance(arg, torch.Tensor) else arg for arg in args]
+    _, name, overload = op.split(".")
+    exact: torch.Tensor = getattr(getattr(torch.ops.aten, name), overload)(*wide, **kwargs)
+    return exact != result.double()
 
 
 def _is_step(op: str, result: Any) -> bool:

@@ -178,11 +178,17 @@ def _grown(
 
 def _runs(size: int, count: int, places: int, numbers: Random) -> tuple[Run, ...]:
     """``count`` of ``size`` indices in up to so many places: one run anywhere in each equal stretch, and
-    where there are several, the first and the last indices."""
+    where there are several, the first and the last indices. Where runs have neighbours, one in the middle has
+    half of all indices: a core computes several tiles of it, one behind the other."""
     if count >= size:
         return ((0, size),)
     places = min(places, count)
-    lengths = [count // places + (place < count % places) for place in range(places)]
+    long = count // 2 if places >= SEVERAL and count >= 2 * places else 0
+    long = max(min(long, size // places - count // places - 1), 0)
+    short = count - long
+    lengths = [short // places + (place < short % places) for place in range(places)]
+    if long:
+        lengths[numbers.randrange(1, places - 1)] += long
     runs: list[Run] = []
     for place, length in enumerate(lengths):
         begin, end = size * place // places, size * (place + 1) // places
