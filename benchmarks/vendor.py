@@ -134,7 +134,7 @@ def _figures(compared: Sequence[Compared]) -> dict[str, float | int]:
 
 def _print(compared: Sequence[Compared], refused: Sequence[tuple[str, str]]) -> None:
     print(
-        f"{'row':34} {'measured':>10} {'one launch':>10} {'':>6} {'ours':>10}   (us; the last two modelled)"
+        f"{'row':34} {'measured':>10} {'one launch':>10} {'':>6} {'ours':>10}   (us; the last two estimated)"
     )
     for item in compared:
         vendor, ours = f"{item.vendor_error:+.0%}", f"{item.ours_share - 1:+.0%}"
@@ -142,7 +142,7 @@ def _print(compared: Sequence[Compared], refused: Sequence[tuple[str, str]]) -> 
         print(f"{item.row.id:34} {figures}  {item.function}")
     for name, why in refused:
         print(f"{name:34} {why}")
-    print("\n| operator | rows | vendor modelled, median error | ours modelled over vendor measured |")
+    print("\n| operator | rows | vendor estimated, median error | ours estimated over vendor measured |")
     print("|---|---|---|---|")
     for name, items in [*_by_operator(compared), ("all", list(compared))]:
         found = _figures(items)

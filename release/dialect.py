@@ -21,7 +21,7 @@ from attrs import frozen
 
 from release.words import ROOT, moves, said, stored
 
-PAGES = ("README.md", "docs/*.md", "vscode-extension/README.md")
+PAGES = ("README.md", "docs/*.md", "docs/results/*.md", "vscode-extension/README.md")
 SPOKEN = ("evokernel_core/cli/*.py", "server/evokernel_mcp/*.py")
 """Where every string of words may be read, in English alone."""
 EMITTED = (

@@ -63,7 +63,7 @@ def test_make_targets_exist(page: Path) -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
 
 
-READ = [page for page in PAGES if page.name != "CHANGELOG.md"]
+READ = [page for page in PAGES if page.name != "CHANGELOG.md"] + sorted((ROOT / "docs/results").glob("*.md"))
 LONGEST_LINE, LONGEST_PARAGRAPH = 400, 90
 """Characters; words."""
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -82,6 +82,11 @@ def test_a_page_can_be_read(page: Path) -> None:
     text = page.read_text()
     assert [line[:80] for line in text.splitlines() if len(line) > LONGEST_LINE] == []
     assert [part[:80] for part in paragraphs(text) if len(part.split()) > LONGEST_PARAGRAPH] == []
+
+
+def test_each_page_of_results_is_linked() -> None:
+    linked = {(page.parent / target).resolve() for page in READ for target in LINK.findall(page.read_text())}
+    assert {*(ROOT / "docs/results").glob("*.md")} <= linked
 
 
 def test_paragraphs_are_counted_apart() -> None:
