@@ -14,6 +14,7 @@ from evokernel_core.cli.main import COMMANDS, cli
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
 COMMAND = re.compile(r"^\s*(?:\$ )?evokernel ([a-z]+)([^\n`|#]*)", re.MULTILINE)
 INLINE = re.compile(r"`evokernel ([a-z]+)([^`]*)`")
 _TEXTS = {".md", ".py", ".ts", ".json"}
@@ -45,6 +46,18 @@ def options_of(name: str, rest: str) -> set[str]:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which links reach the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    for target, anchor in ANCHORED.findall(page.read_text()):
+        assert anchor in anchors(page.parent / target if target else page), f"{page.name}: {target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

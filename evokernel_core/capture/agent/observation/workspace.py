@@ -1,4 +1,4 @@
-"""Which files are the person's own: those below the observed folders that neither an installer nor we wrote."""
+"""Which files are the person's own: those below the observed folders that nobody installed or generated."""
 
 from __future__ import annotations
 
