@@ -184,6 +184,54 @@ async def test_two_windows_accept_once(sessions: Any, workspace: Path, database:
     await refused_for_another_window(loser, place)
 
 
+DECIDED = "No kernel is pending here any more: you or another window decided about it."
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"), [("apply", {}), ("reject", {"reason": "hard to read"}), ("never", {})]
+)
+async def test_an_open_review_is_stale_where_another_window_decided(
+    command: str, extra: dict[str, str], sessions: Any, workspace: Path, database: Any
+) -> None:
+    path = workspace / "model.py"
+    first, uri = await opened(sessions, path)
+    place = {"uri": uri, "regionId": (await made_ready(first, uri))["regionId"]}
+    again = await open_review(first, place)
+    seen = database.outcomes()
+    assert (await first.command("evokernel.review", again))["status"] == "shown"
+    assert database.outcomes() == seen, "it was opened once"
+    second, _ = await opened(sessions, path)
+    await eventually(lambda: second.labels(uri, "⚡ ready "))
+    await second.command(f"evokernel.{command}", {**place, **extra})
+    answer = await first.command("evokernel.review", again)
+    assert (answer["status"], answer["message"]) == ("stale", DECIDED)
+    assert not [said for said in first.client.messages if DECIDED in said.message]
+
+
+async def test_an_open_review_follows_the_file(sessions: Any, workspace: Path, database: Any) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py")
+    place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
+    again = await open_review(editor, place)
+    text = editor.texts[uri]
+    editor.set_text(uri, f"# one line more\n{text}")
+    assert (await editor.command("evokernel.review", again))["review"]["before"] == editor.texts[uri]
+    editor.set_text(uri, text.replace("dim=-1", "dim=0"))
+    answer = await editor.command("evokernel.review", again)
+    assert answer["status"] == "stale" and answer["message"].startswith("The code of this region changed")
+    editor.set_text(uri, text)
+    await eventually(lambda: editor.labels(uri, "⚡ ready "))
+    assert (await editor.command("evokernel.review", again))["status"] == "shown"
+    await editor.command("evokernel.apply", place)
+    review = (await editor.command("evokernel.review", again))["review"]
+    assert review["installed"]["sourceId"] == review["kernel"]["sourceId"]
+
+
+async def open_review(editor: Any, place: dict[str, str]) -> dict[str, Any]:
+    """What the client of a review that was opened asks for again."""
+    review = (await editor.command("evokernel.review", place))["review"]
+    return {**place, "sourceId": review["kernel"]["sourceId"], "again": True}
+
+
 async def refused_for_another_window(editor: Any, place: dict[str, str]) -> None:
     late = await editor.command("evokernel.apply", place)
     assert (late["status"], "nother window" in late["message"]) == ("refused", True), late
