@@ -184,6 +184,46 @@ async def test_two_windows_accept_once(sessions: Any, workspace: Path, database:
     await refused_for_another_window(loser, place)
 
 
+async def test_a_file_that_is_open_under_two_names_is_one_file(
+    sessions: Any, workspace: Path, database: Any
+) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py")
+    (workspace / "link").symlink_to(workspace)
+    other = editor.open(workspace / "link" / "model.py")
+    assert other != uri
+    await eventually(lambda: editor.hints(other))
+    place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
+    await eventually(lambda: editor.labels(other, "⚡ ready "))
+    assert not [title for title in await titles(editor, other) if title.startswith("Generate")]
+    assert (await editor.command("evokernel.reject", {**place, "uri": other, "reason": "precision"}))[
+        "status"
+    ]
+    await eventually(lambda: _none(editor, uri))
+    assert [kind for kind, _ in database.outcomes()] == ["ready", "rejected"]
+
+
+async def test_a_call_stays_while_one_name_of_its_file_has_it(
+    sessions: Any, workspace: Path, database: Any
+) -> None:
+    (workspace / "link").symlink_to(workspace)
+    editor, uri = await opened(
+        sessions, workspace / "link" / "model.py", revertGraceS=0.1, survivalS=[1, 60, 60]
+    )
+    other = editor.open(workspace / "model.py")
+    await eventually(lambda: editor.hints(other))
+    place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
+    assert (await editor.command("evokernel.apply", place))["status"] == "applied"
+    editor.set_text(other, editor.texts[other] + "\n# more\n")
+    await eventually(lambda: ("survived", "30s") in database.outcomes())
+    assert "reverted" not in dict(database.outcomes())
+    editor.set_text(uri, editor.texts[other])
+    await eventually(lambda: "reverted" in dict(database.outcomes()))
+
+
+async def _none(editor: Any, uri: str) -> bool:
+    return not await editor.labels(uri, "⚡ ready ")
+
+
 DECIDED = "No kernel is pending here any more: you or another window decided about it."
 
 
