@@ -417,8 +417,8 @@ class Workspace:
 
 
 def local_path(uri: str) -> Path | None:
-    """The file that a URI names, behind links; None for what is no file of this machine, as a notebook's cell, a version in
-    a repository or an unsaved buffer."""
+    """The file that a URI names, behind links; None for what is no file of this machine, as a notebook's
+    cell, a version in a repository or an unsaved buffer."""
     path = to_fs_path(uri) if uri.startswith("file:") and "#" not in uri and "?" not in uri else None
     if not path or "\0" in path or not Path(path).is_absolute() or path.startswith("//"):
         return None
