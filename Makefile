@@ -125,7 +125,7 @@ exemplars: $(STAMP)
 
 # Published measurements of the vendor's operators, beside what is modelled for them and for ours. Minutes.
 vendor-operators: $(STAMP)
-	$(BIN)/python benchmarks/vendor.py
+	$(BIN)/python benchmarks/vendor.py --page
 
 # Each configuration of docs/mcp.md in the real coding agent, from npm, with a mock of its model. A minute or two.
 # AGENTS_DIR is where the agents are kept (1 GB); OTHER is a further model file that is planned.

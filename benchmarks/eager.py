@@ -304,7 +304,7 @@ def _print(compared: Sequence[Compared], left_out: Mapping[str, str], summary: M
 
 
 def _table(summary: Mapping[str, Any]) -> Iterator[str]:
-    yield "| category | rows | median factor | modelled / measured | measured / our draft |"
+    yield "| category | rows | median factor | estimated / measured | measured / our draft |"
     yield "|---|---|---|---|---|"
     for name, row in [*summary["by_category"].items(), ("all", summary)]:
         ours = row["measured_over_ours"] or ""
@@ -318,11 +318,11 @@ def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Map
     parts = {"problems": _statistics(problems)}
     parts["operators"] = _statistics([item for item in compared if item.row.is_operator])
     lines = [
-        "# Modelled eager and vendor's calls beside a 910B2", "",
+        "# Estimated eager and vendor's calls beside a 910B2", "",
         f"{summary['rows']} published rows of a real 910B2 (CANN 8.3.RC2), {summary['compared']} compared. "
-        "Problems are modelled op by op, operators as one call of the vendor. No measured figure is used "
-        "as a modelled one. Written by `python -m benchmarks.eager`.", "",
-        "![Modelled against measured](../images/eager.svg)", "",
+        "Problems are estimated operation by operation, operators as one call of the vendor. No measured "
+        "number is used as an estimated one. Written by `python -m benchmarks.eager`.", "",
+        "![Estimated against measured](../images/eager.svg)", "",
         "| rows | compared | median factor | Spearman | within 1.25 | within 1.5 |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -332,9 +332,9 @@ def page(compared: Sequence[Compared], left_out: Mapping[str, str], summary: Map
     lines += [
         "", f"Wrong offers: {summary['wrong_offers']}; missed: {summary['missed_offers']} (measured at least "
         f"{WORTH} times our first draft, and not offered). A kernel is offered where its gain "
-        "exceeds the errors of both figures.", "", "## By category", "", *_table(summary), "",
-        "## Intervals", "", "Half of the measured figures of operators and problems that were left out whole "
-        "of a fit are between these factors of its figures (`--fit`). A constant that only rows left out "
+        "exceeds the errors of both numbers.", "", "## By category", "", *_table(summary), "",
+        "## Intervals", "", "Half of the measured numbers of operators and problems that were left out whole "
+        "of a fit are between these factors of its numbers (`--fit`). A constant that only rows left out "
         "tell stays as it was.", "", "| category of the task | from | to |", "|---|---|---|",
         *(f"| {kind} | {low} | {high} |" for kind, (low, high) in summary["intervals"].items()), "",
         "## Not compared", "",

@@ -1,6 +1,7 @@
 """What the language server stands: kills in mid-job, messages in any order, a full disk, a clock that jumps,
 a home that is not written to, two servers on one memory, and how quick its answers are while a verifier, an
-endpoint, the disk, the database or a process is broken. Prints figures; docs/security.md states them.
+endpoint, the disk, the database or a process is broken. Prints figures, which docs/results/endurance.md
+states.
 
 The server is the real one. Where the kernel author is not on trial, a worker that follows a script takes its
 place; ``full_disk`` and ``read_only_home`` have the real one. They mount a tmpfs

@@ -217,12 +217,12 @@ def page(rows: Sequence[Mapping[str, Any]], vendor: Mapping[str, float], reasons
     lines = [
         "# Operators of a public suite", "",
         f"Written by `python -m benchmarks.suite_tasks`; chip {CHIP}, commit {', '.join(commits)}, "
-        f"{', '.join(budgets)} attempt(s) a case. Vendor: **measured**; ours: **modelled** "
+        f"{', '.join(budgets)} attempt(s) a case. Vendor: **measured**; ours: **estimated** "
         "on the same chip, so that their quotient claims no gain.", "",
         f"- Verified: {summary['verified']} of {summary['cases']} cases whose sizes do not depend on data, "
         f"all cases of {summary['verified_operators']} of {summary['operators']} operators; "
         f"{summary['data_dependent']} more depend on data and are refused by name.",
-        f"- Measured over modelled, geometric mean of {len(ratios)} cases: {mean}; "
+        f"- Measured over estimated, geometric mean of {len(ratios)} cases: {mean}; "
         f"{sum(ratio < SLOWER for ratio in ratios.values())} below {SLOWER}.", "",
         "| case | status | vendor, us | ours, us | vendor / ours |", "|---|---|---|---|---|",
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 """The vendor's built-in operators, published on a chip, beside what is modelled for them and for our kernels.
 
-    python benchmarks/vendor.py [--only REGEX] [--json OUT]
+    python benchmarks/vendor.py [--only REGEX] [--json OUT] [--page]
 
 For every published row (`evokernel_core/vendor/published.jsonl`) PyTorch code of what the operator computes
 is captured with the row's sizes and dtypes, and three figures are printed: the row's, which was measured;
@@ -17,7 +17,7 @@ import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from evokernel_core.vendor.recognise import recognised  # noqa: E402
 from evokernel_core.vendor.rival import Published, published  # noqa: E402
 
 CAPTURE_S = 900.0
+PAGE = ROOT / "docs" / "results" / "vendor_operators.md"
 
 
 @frozen
@@ -78,6 +79,8 @@ def main() -> int:
     if args.json:
         text = json.dumps({"rows": [_as_json(item) for item in compared], "summary": summary}, indent=1)
         args.json.write_text(text + "\n")
+    if args.page:
+        PAGE.write_text(page(compared, refused))
     return 1 if refused else 0
 
 
@@ -85,6 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--only", default="", metavar="REGEX", help="rows whose id matches")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     return parser.parse_args()
 
 
@@ -134,7 +138,7 @@ def _figures(compared: Sequence[Compared]) -> dict[str, float | int]:
 
 def _print(compared: Sequence[Compared], refused: Sequence[tuple[str, str]]) -> None:
     print(
-        f"{'row':34} {'measured':>10} {'one launch':>10} {'':>6} {'ours':>10}   (us; the last two modelled)"
+        f"{'row':34} {'measured':>10} {'one launch':>10} {'':>6} {'ours':>10}   (us; the last two estimated)"
     )
     for item in compared:
         vendor, ours = f"{item.vendor_error:+.0%}", f"{item.ours_share - 1:+.0%}"
@@ -142,13 +146,35 @@ def _print(compared: Sequence[Compared], refused: Sequence[tuple[str, str]]) -> 
         print(f"{item.row.id:34} {figures}  {item.function}")
     for name, why in refused:
         print(f"{name:34} {why}")
-    print("\n| operator | rows | vendor modelled, median error | ours modelled over vendor measured |")
-    print("|---|---|---|---|")
+    print("", *_table(compared), sep="\n")
+
+
+def _table(compared: Sequence[Compared]) -> Iterator[str]:
+    yield "| operator | rows | vendor estimated, median error | ours estimated over vendor measured, median |"
+    yield "|---|---|---|---|"
     for name, items in [*_by_operator(compared), ("all", list(compared))]:
-        found = _figures(items)
-        if found["rows"]:
-            error, share = found["vendor_median_error"], found["ours_over_measured_median"]
-            print(f"| {name} | {found['rows']} | {error:+.0%} | {share:.2f} |")
+        figures = _figures(items)
+        if figures["rows"]:
+            error, share = figures["vendor_median_error"], figures["ours_over_measured_median"]
+            yield f"| {name} | {figures['rows']} | {error:+.0%} | {share:.2f} |"
+
+
+def page(compared: Sequence[Compared], refused: Sequence[tuple[str, str]]) -> str:
+    """The page of docs/results."""
+    lines = [
+        "# The vendor's fused operators, measured and estimated",
+        "",
+        "Written by `make vendor-operators`, for every published row of the 910B2 that has a kernel here:",
+        "what was **measured** of the vendor's operator, what is **estimated** for it as one launch,",
+        "and what is **estimated** for our plan of least estimate (not searched, not run).",
+        "",
+        *_table(compared),
+        "",
+        "The last column compares two kinds of numbers and claims no gain: our model may be too fast.",
+        "Updates of lists of tensors (`torch._foreach_*`) are in no table that regions are compared with.",
+        *(f"\n- no kernel: {name}: {why}" for name, why in refused),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _as_json(item: Compared) -> dict[str, Any]:

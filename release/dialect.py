@@ -21,8 +21,13 @@ from attrs import frozen
 
 from release.words import ROOT, moves, said, stored
 
-PAGES = ("README.md", "docs/*.md", "vscode-extension/README.md")
-SPOKEN = ("evokernel_core/cli/*.py", "server/evokernel_mcp/*.py")
+PAGES = ("README.md", "docs/*.md", "docs/results/*.md", "vscode-extension/README.md")
+SPOKEN = (
+    "evokernel_core/cli/*.py",
+    "evokernel_core/synthesis/data_card.py",
+    "evokernel_core/synthesis/steps.py",
+    "server/evokernel_mcp/*.py",
+)
 """Where every string of words may be read, in English alone."""
 EMITTED = (
     "docs/kernels/**/*.py",

@@ -14,6 +14,7 @@ from evokernel_core.cli.main import COMMANDS, cli
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
 COMMAND = re.compile(r"^\s*(?:\$ )?evokernel ([a-z]+)([^\n`|#]*)", re.MULTILINE)
 INLINE = re.compile(r"`evokernel ([a-z]+)([^`]*)`")
 _TEXTS = {".md", ".py", ".ts", ".json"}
@@ -47,6 +48,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def anchors(page: Path) -> set[str]:
+    """The names by which links reach the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    for target, anchor in ANCHORED.findall(page.read_text()):
+        assert anchor in anchors(page.parent / target if target else page), f"{page.name}: {target}#{anchor}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_exist(page: Path) -> None:
     for name, rest in commands_in(page):
@@ -63,7 +76,7 @@ def test_make_targets_exist(page: Path) -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page.name} names make {target}"
 
 
-READ = [page for page in PAGES if page.name != "CHANGELOG.md"]
+READ = [page for page in PAGES if page.name != "CHANGELOG.md"] + sorted((ROOT / "docs/results").glob("*.md"))
 LONGEST_LINE, LONGEST_PARAGRAPH = 400, 90
 """Characters; words."""
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -82,6 +95,12 @@ def test_a_page_can_be_read(page: Path) -> None:
     text = page.read_text()
     assert [line[:80] for line in text.splitlines() if len(line) > LONGEST_LINE] == []
     assert [part[:80] for part in paragraphs(text) if len(part.split()) > LONGEST_PARAGRAPH] == []
+
+
+def test_each_page_is_linked() -> None:
+    """But for the one that an index of packages shows."""
+    linked = {(page.parent / target).resolve() for page in READ for target in LINK.findall(page.read_text())}
+    assert {*READ} - linked == {ROOT / "docs" / "package.md"}
 
 
 def test_paragraphs_are_counted_apart() -> None:

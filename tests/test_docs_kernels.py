@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from click.testing import CliRunner
 
+from evokernel_core.cli.main import cli
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.hardware.ascend.chip import load_chip
 from evokernel_core.targets.ascendc.audit import audit
@@ -43,3 +46,18 @@ def test_the_kernels_in_docs_pass_the_audit_and_compile(emit: ModuleType) -> Non
         source = write(task, initial(task, chip), chip)
         assert audit(task, source).status is GateStatus.PASSED
         build_kernel(source)
+
+
+def test_the_example_of_the_twin_prints_what_its_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (FOLDER.parent / "twin.md").read_text()
+    example = page[page.index("## An example") : page.index("## What is covered")]
+    source, launch, said = (match[1] for match in re.finditer(r"```\w*\n(.*?)```", example, re.DOTALL))
+    monkeypatch.chdir(tmp_path)
+    Path("scale.cpp").write_text(source)
+    Path("launch.json").write_text(launch)
+    command = re.search(r"`evokernel (twin run [^`]*)`", example)
+    assert command
+    done = CliRunner().invoke(cli, command[1].split())
+    assert (done.exit_code, done.stdout.split()) == (1, said.split())

@@ -34,11 +34,11 @@ def page(executed: Sequence[C], held_out: frozenset[str], figures: Figures[C], c
     lines = [
         "# The twin's time model beside published measurements", "",
         f"{len(executed)} published rows of real chips whose kernels the twin executed as they are. Written "
-        "by `python benchmarks/latency_model.py --page`; [twin.md](../twin.md) says what is modelled.", "",
+        "by `python benchmarks/latency_model.py --page`; [twin.md](../twin.md) says what is estimated.", "",
         "L2 is empty when a kernel starts (cold); what the same program read or wrote before is warm in so "
         "far as it fits. The published rows show no warm reads: of element-wise operators on a 910B2 those "
         "whose operands fit into L2 read at the same rate as those that are larger than it.", "",
-        "![Modelled against measured](../images/latency_model.svg)", "",
+        "![Estimated against measured](../images/latency_model.svg)", "",
         "## Split", "", "Whole series are held out; no constant was fitted to them.", "",
         "| executed rows | rows | median absolute error | Spearman |", "|---|---|---|---|",
         *_split(executed, held_out, figures), "",

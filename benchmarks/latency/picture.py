@@ -52,7 +52,7 @@ def draw(points: Iterable[Point], path: Path) -> None:
 
 
 def _told(point: Point) -> str:
-    return f"{escape(point.name)}: {point.measured:g} us measured, {point.modelled:.4g} us modelled"
+    return f"{escape(point.name)}: {point.measured:g} us measured, {point.modelled:.4g} us estimated"
 
 
 def _axes(powers: range, at: Callable[[float], float]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _axes(powers: range, at: Callable[[float], float]) -> Iterator[str]:
     yield f'<text x="{SIZE / 2}" y="{SIZE - 12}" text-anchor="middle">measured</text>'
     yield (
         f'<text x="16" y="{SIZE / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 16 {SIZE / 2})">modelled</text>'
+        f'transform="rotate(-90 16 {SIZE / 2})">estimated</text>'
     )
 
 

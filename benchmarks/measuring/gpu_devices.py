@@ -25,7 +25,7 @@ class Measured:
 
 def devices_table(rows: Sequence[Measured], truth: Mapping[str, Any] | None) -> Iterator[str]:
     """Lines of the table: what was measured, then the devices on which nothing was."""
-    yield "| what | device | of | figures |"
+    yield "| what | device | of | numbers |"
     yield "|---|---|---|---|"
     measured = [*([_of_truth(truth)] if truth else []), *rows]
     for row in measured:
@@ -33,7 +33,7 @@ def devices_table(rows: Sequence[Measured], truth: Mapping[str, Any] | None) -> 
     devices = tuple({row.device for row in measured})  # a driver's names are beginnings of ours
     for name in gpu_names():
         if not (title := load_gpu(name).title).startswith(devices):
-            yield f"| kernels in Triton | {title} | nothing | estimated from published figures; never run |"
+            yield f"| kernels in Triton | {title} | nothing | estimated from published numbers; never run |"
     chips = ", ".join(chip_names())
     yield (
         f"| kernels in AscendC, and eager PyTorch beside them | {chips} | nothing | estimated; the model is "

@@ -19,8 +19,8 @@ def others_table(rows: Sequence[Row]) -> Iterator[str]:
     yield "## Beside max-autotune and kernels of others"
     yield ""
     yield (
-        "Geometric means of their time over ours in the same turns, where both are right. max-autotune: "
-        "torch.compile's, for problems that a seed drew; no system has CUDA graphs. Kernels of others have "
+        "Geometric means of their time over ours in the same turns, where both are right.\nmax-autotune: "
+        "torch.compile's, for problems that a seed drew; no system has CUDA graphs.\nKernels of others have "
         "the model's parameters and the flags that their files switch on. *Half*: right as half types are "
         "(1e-2 of the reference's root mean square) and not as float32 is, beside ours in float32. "
         "Shortcuts: one is more than 15 times as fast."

@@ -108,10 +108,10 @@ def _lines(
     yield ""
     yield (
         "Speed-ups are geometric means of the faster of eager and torch.compile over ours, of device time "
-        "with a cold L2, by rounds in which all systems take turns. A row is edited where ours is faster by "
-        "its 95 % interval in one session; its figure comes from a second. Rows without an edit are exactly "
-        "1.0. *As left*: PyTorch's flags as it sets them (convolutions in TF32); *strict*: without TF32. "
-        "Shortcuts are more than 15 times as fast and stand apart."
+        "with a cold L2, by rounds in which all systems take turns.\nA row is edited where ours is faster "
+        "by its 95 % interval in one session; its number comes from a second. Rows without an edit are "
+        "exactly 1.0.\n*As left*: PyTorch's flags as it sets them (convolutions in TF32); *strict*: without "
+        "TF32. Shortcuts are more than 15 times as fast and stand apart."
     )
     yield ""
     yield "| level, class | problems | right | edited | speed-up | of edited | below 1.0 | shortcuts | drafts over eager | over compile | over the best |"  # noqa: E501

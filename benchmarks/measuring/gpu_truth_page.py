@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from evokernel_core.targets.triton.backends.intervals import RESOLUTION, Ratio, 
 OWN, SHARED = "own", "shared"
 """Whether each of two kernels had memory of its own in all of a session, or both the same in turn."""
 _SESSION = ("us", "memory", "median_us", "ratio", "bootstrap", "how")
+LONGEST_OUTCOME = 160
+"""Characters of what came of a trick."""
 _HACK = ("hack", "what", "outcome", "gain", "caught")
 Row = Mapping[str, Any]
 
@@ -97,10 +100,11 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         "A session is 200 pairs of runs, each pair in the other order than the one before it, with a cold L2 "
-        "and tensors at other addresses in each pair. *Covered*: sessions of a kernel beside itself whose "
-        "95 % interval of the ratio holds 1.00; *from pairs alone*: by the bootstrap before the resolution "
-        "is added. *Planted*: sessions of a kernel beside one that does 3 % of its blocks twice whose "
-        "interval lies above 1.00."
+        "and tensors at other addresses in each pair.\n"
+        "*Covered*: sessions of a kernel beside itself whose 95 % interval of the ratio holds 1.00; *from "
+        "pairs alone*: by the bootstrap before the resolution is added.\n"
+        "*Planted*: sessions of a kernel beside one that does 3 % of its blocks twice whose interval lies "
+        "above 1.00."
     )
     yield ""
     yield "| session | memory | median us | sessions | covered | half-width | covered from pairs alone | mean ratio | planted found | mean planted |"  # noqa: E501
@@ -122,7 +126,7 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for row in result["hacks"]:
         gain = f"{row['gain']:.3f}" if row["gain"] else "none"
-        words = " ".join(str(row["outcome"]).split()).replace("|", "\\|")
+        words = textwrap.shorten(str(row["outcome"]), LONGEST_OUTCOME).replace("|", "\\|")
         yield f"| {row['hack']} | {row['what']} | {words} | {gain} |"
 
 
@@ -182,13 +186,13 @@ def _cause(rows: Sequence[Row]) -> Iterator[str]:
     root = math.sqrt(statistics.fmean(mean * mean for _, mean, _, _ in means))
     yield (
         f"With memory of its own for each of the two, a kernel differs from itself by {said} (mean over "
-        "sessions and its standard error): a difference that all sessions share, and no matter of their "
-        f"spread. {_centred(apart)} Both of the two have the same code; the runs differ in the "
-        "memory that they have, and one after a run in other memory is some 0.3 % slower at 100 us. So the "
-        "two now have the same memory in turn, at the same addresses within a pair, and each interval is "
-        f"widened by a resolution of {100 * RESOLUTION:.3f} % (one standard deviation; the root mean square "
-        f"of the differences above is {100 * root:.3f} %), which stays until sessions with shared memory "
-        "say that it need not. It was fitted to the sessions that the table counts."
+        "sessions and its standard error).\nThat is a difference which all sessions share, and no matter of "
+        f"their spread. {_centred(apart)}\n\n"
+        "The two have the same code; the runs differ in the memory that they have, and one after a run in "
+        "other memory is some 0.3 % slower at 100 us.\nSo the two now have the same memory in turn, at the "
+        "same addresses within a pair, and each interval is widened by a resolution of "
+        f"{100 * RESOLUTION:.3f} %\n(one standard deviation; the root mean square of the differences above "
+        f"is {100 * root:.3f} %). It was fitted to the sessions that the table counts."
     )
 
 

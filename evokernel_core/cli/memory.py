@@ -101,9 +101,9 @@ def estimates(target: str, chip: str, as_json: bool) -> None:
     if not any(trusted.values()):
         say(f"No verdict on {chip} stands beside an estimate yet.")
     for name, items in trusted.items():
-        source = next((record.source for record in result[name] if record.source), "")
+        word = next((record.source.word for record in result[name] if record.source), "")
         for item in items:
-            said = f"{item.family}: {item.verdicts} {source} verdict(s) of {name}; the next one is expected"
+            said = f"{item.family}: {item.verdicts} {word} verdict(s) of {name}; the next one is expected"
             say(f"{said} at {item.mean:.2f} times its estimate ({item.low:.2f} to {item.high:.2f}).")
 
 

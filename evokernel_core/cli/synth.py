@@ -380,7 +380,7 @@ def _skipped(row: Row, estimate: Estimate) -> Row:
     reason = (
         f"{estimate.rival.name} is estimated to be as fast"
         if estimate.rival is not None and estimate.rival_leads
-        else f"estimated gain {estimate.gain:.0%} is within the model error, {estimate.error:.0%}"
+        else f"estimated gain {estimate.gain:z.0%} is within the model error, {estimate.error:.0%}"
         if estimate.gain > 0
         else "no gain is estimated"
     )
@@ -506,7 +506,7 @@ def _where(row: Row) -> str:
 def _gain(row: Row) -> str:
     """The gain with the source of the kernel's latency, in words."""
     word = LatencySource(row.latency_source).word if row.latency_source else ""
-    return f"{row.gain or 0.0:.0%} {word}".rstrip()
+    return f"{row.gain or 0.0:z.0%} {word}".rstrip()
 
 
 def _vendor(row: Row) -> str:

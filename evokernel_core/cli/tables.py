@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Column, Table
@@ -38,6 +39,8 @@ def print_table(table: Table) -> None:
     """Prints a table to standard output; brackets in it are brackets, and no markup."""
     console = Console(markup=False, emoji=False)
     if not sys.stdout.isatty():
+        for uncut in (column for column in table.columns if column.no_wrap):
+            uncut.min_width = max(cell_len(str(cell)) for cell in (uncut.header, *uncut.cells))
         unbounded = console.options.update(max_width=sys.maxsize)
         console.width = max(WIDTH, Measurement.get(console, unbounded, table).minimum + ROOM)
     console.print(table)

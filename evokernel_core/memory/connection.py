@@ -50,6 +50,7 @@ class Connection(Closing):
                     self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
                 )
             )
+            self._file = self._identity()
             self._enter_wal()
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._migrate()
@@ -93,13 +94,34 @@ class Connection(Closing):
                 newest=newer[-1],
             )
 
+    def _identity(self) -> tuple[int, int] | None:
+        """Device and inode of what stands at the path; None where nothing does."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file that was opened still stands at its path. What is written to one that was deleted
+        or replaced is lost with its last connection."""
+        return self._identity() == self._file
+
     def close(self) -> None:
         with self._lock:
             self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All writes inside are committed together or not at all; an inner one joins the outer."""
+        """All writes inside are committed together or not at all; an inner one joins the outer. Raises
+        StoreError where the file was deleted or replaced."""
+        if not self.is_there:
+            raise StoreError(
+                "The memory {path} was deleted or replaced while it was in use; ask again to go on with "
+                "the one that is there now.",
+                path=self.path,
+            )
         with self._held("BEGIN IMMEDIATE"):
             yield
 

@@ -26,7 +26,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.title import title_of
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.import_root import import_root
-from evokernel_core.package import call_site
+from evokernel_core.package import call_site, fallbacks
 from evokernel_core.package.integrity import (
     MANIFEST,
     UNREADABLE,
@@ -55,6 +55,7 @@ _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 
 _environment = text_environment(FileSystemLoader(Path(__file__).parent / "templates"))
+_environment.globals["fallbacks"] = fallbacks.functions()
 
 
 def kernel_name(task: KernelTask, site: CallSite) -> str:

@@ -13,7 +13,7 @@ from evokernel_core.synthesis.steps import SampleChoice, Tally
 CONSENT = (
     "The tasks are the mathematics of files that were opened with EvoKernel: operations, shapes, dtypes and "
     "constants. Ask their owners before you pass the samples on.",
-    "Names, paths, source text and the words of people are not in them; what a person did with a kernel is "
+    "Names, paths, source text and the words of people are not in them; what a user did with a kernel is "
     "(`outcome.person`).",
     "Kernels of the author `schedule` are written by EvoKernel (Apache-2.0). Those of the author `model` are "
     "a language model's: the terms of its provider say whether other models may be trained on them.",
@@ -27,7 +27,7 @@ _FILTERS: Mapping[Purpose, tuple[str, ...]] = {
     Purpose.REINFORCEMENT: ("a verifier rewarded the step, whatever came of it",),
 }
 _ALWAYS = (
-    "the kernel differs for the compiler from every kernel that was judged before from the same start",
+    "the kernel differs for the compiler from every kernel that was verified before from the same start",
     "everything in the sample can be said under neutral names",
 )
 
@@ -97,7 +97,9 @@ def as_markdown(card: DataCard) -> str:
     ]
     for what, counts in card.counts.items():
         blocks += [f"## By {what}", *_table("samples", counts)]
-    blocks += ["Latencies are microseconds; modelled ones come from a time model, measured ones from a chip."]
+    blocks += [
+        "Latencies are microseconds: estimated ones (`modelled`) by a time model, measured ones of a chip."
+    ]
     blocks += ["## Licence and consent", *_list(card.consent)]
     blocks += ["## Fields", ", ".join(f"`{field}`" for field in card.fields)]
     return "\n\n".join(blocks) + "\n"

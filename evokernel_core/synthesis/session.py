@@ -115,9 +115,12 @@ class Session(Closing):
 
     @property
     def memory(self) -> Memory:
-        """Opened when it is first needed: regions are found where nothing can be kept, too. Raises
-        StoreError."""
+        """Opened when it is first needed: regions are found where nothing can be kept, too; anew where its
+        file was deleted or replaced. Raises StoreError."""
         with self._opening_memory:
+            if self._own_memory is not None and not self._own_memory.is_there:
+                self._own_memory.close()
+                self._own_memory = None
             if self._given_memory is None and self._own_memory is None:
                 self._own_memory = Memory(memory_path())
             memory = self._given_memory or self._own_memory

@@ -40,7 +40,7 @@ _LOOKING = (
 class Dropped(StrEnum):
     """Why an attempt is no sample; the first reason that holds."""
 
-    NO_KERNEL = "no kernel, or one that to the compiler had been judged before"
+    NO_KERNEL = "no kernel, or one that to the compiler had been verified before"
     NO_VERDICT = "no verdict that can be read"
     NO_REWARD = "no reward: a kernel of an earlier run was taken up, or nothing was logged then"
     MODEL = "written by a language model"

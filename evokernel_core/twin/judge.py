@@ -3,7 +3,7 @@
 The judge (the runner) keeps tensors, cores, shadow state, time, traces and the result. The candidate's
 process (``evokernel-candidate``) shares one block of memory with it, of a fixed size, through which it asks
 for instructions; it opens no file but its libraries. How the two talk: ``src/judge/wire.h``; why:
-docs/security.md, "The judge".
+docs/security.md, "The verifier".
 """
 
 from __future__ import annotations

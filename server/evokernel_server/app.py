@@ -399,8 +399,9 @@ class EvoKernelServer(LanguageServer):
         if not document.is_local:
             self._refused(document)
         elif self.trusts(document):
-            self.outcomes.observe(document)
-            self.undo.observe(document)
+            calling = self.documents.at(document.path) or document
+            self.outcomes.observe(calling)
+            self.undo.observe(calling)
         else:
             self._analyse(document)
         if document.is_local:

@@ -15,7 +15,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.text import text_at
 from evokernel_core.domain.region import Region
 from tests.capture.conftest import FUSIBLE
-from tests.capture.edited import edited_module, edited_text, runs
+from tests.capture.edited import edited_module, edited_text, runs, write_edited
 from tests.capture.test_meaning import TRIAL, apart, loaded
 
 Peak = loaded("trial_peak", TRIAL / "peak.py").Peak
@@ -248,3 +248,15 @@ def test_the_code_behind_a_guard_is_the_text_of_the_source(regions: list[Region]
             source = source.replace("\n    ", "\n        ")
         assert edited.count(source) >= 1, source
     assert ":=" not in edited.replace("mark(z :=", "")
+
+
+@pytest.mark.parametrize("code", ["torch.exp(x.flip(0) * 2)", "torch.sigmoid(x.flip(0)) * x.flip(1)"])
+@pytest.mark.parametrize("body", ["return {0}, {0}, {0}", "a = {0}\n    b = {0}\n    return a.T, b.T, {0}"])
+def test_equal_code_keeps_its_ids_where_one_of_it_has_a_kernel(
+    code: str, body: str, capture: Any, tmp_path: Path
+) -> None:
+    text = f"import torch\n\n\n# evokernel: x=f32[8,16]\ndef f(x):\n    {body.format(code)}\n"
+    before = capture(text)
+    path = write_edited(tmp_path, text, before[:1])
+    after = [region.id for region in capture(path.read_text()) if region.task]
+    assert len({*after}) == 2 and after == [region.id for region in before[1:]]

@@ -185,6 +185,6 @@ def test_estimates() -> None:
             )
             memory.record_tuning(made)
     said = run("memory", "estimates").output
-    assert said.startswith("rowwise: 3 modelled verdict(s) of twin 1; the next one is expected at 1.")
+    assert said.startswith("rowwise: 3 estimated verdict(s) of twin 1; the next one is expected at 1.")
     [row] = json.loads(run("memory", "estimates", "--json").output)["twin 1"]
     assert row["low"] < row["mean"] < row["high"] and 1.0 < row["mean"] < 1.12

@@ -356,6 +356,13 @@ def test_a_terminated_run_keeps_what_it_showed(project: Project) -> None:
     assert "Net" in project.known()
 
 
+def test_our_packages_are_no_files_of_the_project(project: Project) -> None:
+    project.write("evokernel_kernels/net2", NET)
+    project.write("run", CALL.replace("net ", "evokernel_kernels.net2 ") + CALL)
+    assert "observed Net of" in (said := project.run(*project.prepared()).stderr)
+    assert "net.py" in said and "net2.py" not in said
+
+
 def test_installed_packages_are_looked_at_only_when_named(project: Project) -> None:
     project.write("lib/site-packages/net2", NET)
     project.write("run", "import sys\nsys.path.append('lib/site-packages')\n" + CALL.replace("net ", "net2 "))

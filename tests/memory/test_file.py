@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from evokernel_core import paths
 from evokernel_core.domain.errors import StoreError
+from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.store import Memory
+from evokernel_core.synthesis.session import Session
 
 
 def mode(path: Path) -> int:
@@ -74,3 +77,37 @@ def test_a_newer_memory_is_refused_and_not_written(tmp_path: Path) -> None:
         ):
             Memory(path)
     assert path.read_bytes() == before
+
+
+def delete(path: Path) -> None:
+    for item in path.parent.glob(f"{path.name}*"):
+        item.unlink()
+
+
+def replace(path: Path) -> None:
+    delete(path)
+    Memory(path).close()
+
+
+@pytest.mark.parametrize("lose", [delete, replace])
+def test_nothing_is_written_to_a_memory_that_is_gone(lose: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Memory(path) as memory:
+        assert memory.is_there
+        lose(path)
+        assert not memory.is_there
+        with pytest.raises(StoreError, match="was deleted or replaced while it was in use"):
+            memory.forget_everything()
+
+
+@pytest.mark.parametrize("lose", [delete, replace])
+def test_a_session_goes_on_with_the_memory_that_is_there(
+    lose: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
+    with Session(Settings(), None) as session:
+        first = session.memory
+        assert session.memory is first
+        lose(paths.memory_path())
+        session.memory.forget_everything()
+        assert session.memory is not first and session.memory.is_there

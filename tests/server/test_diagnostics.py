@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 
 import pytest
 from evokernel_server.documents.line_index import Extent
-from evokernel_server.documents.stale import fits, stale_calls
+from evokernel_server.documents.stale import stale_calls
 from evokernel_server.features import diagnostic
 from evokernel_server.features.diagnostic import outermost
 from hypothesis import given
@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from evokernel_core.domain import errors
+from evokernel_core.package.fallbacks import stands
 from tests.server.conftest import Editor
 
 HEAD = "import torch\n\n\n"
@@ -231,13 +232,13 @@ CHANGED = {
 @pytest.mark.parametrize("name", FITTING)
 def test_code_that_fits(name: str) -> None:
     text, original = FITTING[name]
-    assert fits(ast.parse(text), "k", original)
+    assert stands(ast.parse(text), "k", original)
 
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_code_that_was_changed(name: str) -> None:
     text, original = CHANGED[name]
-    assert not fits(ast.parse(text), "k", original)
+    assert not stands(ast.parse(text), "k", original)
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "x = 1\n", "(" * 5_000])

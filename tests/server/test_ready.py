@@ -184,6 +184,94 @@ async def test_two_windows_accept_once(sessions: Any, workspace: Path, database:
     await refused_for_another_window(loser, place)
 
 
+async def test_a_file_that_is_open_under_two_names_is_one_file(
+    sessions: Any, workspace: Path, database: Any
+) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py")
+    (workspace / "link").symlink_to(workspace)
+    other = editor.open(workspace / "link" / "model.py")
+    assert other != uri
+    await eventually(lambda: editor.hints(other))
+    place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
+    await eventually(lambda: editor.labels(other, "⚡ ready "))
+    assert not [title for title in await titles(editor, other) if title.startswith("Generate")]
+    assert (await editor.command("evokernel.reject", {**place, "uri": other, "reason": "precision"}))[
+        "status"
+    ]
+    await eventually(lambda: _none(editor, uri))
+    assert [kind for kind, _ in database.outcomes()] == ["ready", "rejected"]
+
+
+async def test_a_call_stays_while_one_name_of_its_file_has_it(
+    sessions: Any, workspace: Path, database: Any
+) -> None:
+    (workspace / "link").symlink_to(workspace)
+    editor, uri = await opened(
+        sessions, workspace / "link" / "model.py", revertGraceS=0.1, survivalS=[1, 60, 60]
+    )
+    other = editor.open(workspace / "model.py")
+    await eventually(lambda: editor.hints(other))
+    place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
+    assert (await editor.command("evokernel.apply", place))["status"] == "applied"
+    editor.set_text(other, editor.texts[other] + "\n# more\n")
+    await eventually(lambda: ("survived", "30s") in database.outcomes())
+    assert "reverted" not in dict(database.outcomes())
+    editor.set_text(uri, editor.texts[other])
+    await eventually(lambda: "reverted" in dict(database.outcomes()))
+
+
+async def _none(editor: Any, uri: str) -> bool:
+    return not await editor.labels(uri, "⚡ ready ")
+
+
+DECIDED = "No kernel is pending here any more: you or another window decided about it."
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"), [("apply", {}), ("reject", {"reason": "hard to read"}), ("never", {})]
+)
+async def test_an_open_review_is_stale_where_another_window_decided(
+    command: str, extra: dict[str, str], sessions: Any, workspace: Path, database: Any
+) -> None:
+    path = workspace / "model.py"
+    first, uri = await opened(sessions, path)
+    place = {"uri": uri, "regionId": (await made_ready(first, uri))["regionId"]}
+    again = await open_review(first, place)
+    seen = database.outcomes()
+    assert (await first.command("evokernel.review", again))["status"] == "shown"
+    assert database.outcomes() == seen, "it was opened once"
+    second, _ = await opened(sessions, path)
+    await eventually(lambda: second.labels(uri, "⚡ ready "))
+    await second.command(f"evokernel.{command}", {**place, **extra})
+    answer = await first.command("evokernel.review", again)
+    assert (answer["status"], answer["message"]) == ("stale", DECIDED)
+    assert not [said for said in first.client.messages if DECIDED in said.message]
+
+
+async def test_an_open_review_follows_the_file(sessions: Any, workspace: Path, database: Any) -> None:
+    editor, uri = await opened(sessions, workspace / "model.py")
+    place = {"uri": uri, "regionId": (await made_ready(editor, uri))["regionId"]}
+    again = await open_review(editor, place)
+    text = editor.texts[uri]
+    editor.set_text(uri, f"# one line more\n{text}")
+    assert (await editor.command("evokernel.review", again))["review"]["before"] == editor.texts[uri]
+    editor.set_text(uri, text.replace("dim=-1", "dim=0"))
+    answer = await editor.command("evokernel.review", again)
+    assert answer["status"] == "stale" and answer["message"].startswith("The code of this region changed")
+    editor.set_text(uri, text)
+    await eventually(lambda: editor.labels(uri, "⚡ ready "))
+    assert (await editor.command("evokernel.review", again))["status"] == "shown"
+    await editor.command("evokernel.apply", place)
+    review = (await editor.command("evokernel.review", again))["review"]
+    assert review["installed"]["sourceId"] == review["kernel"]["sourceId"]
+
+
+async def open_review(editor: Any, place: dict[str, str]) -> dict[str, Any]:
+    """What the client of a review that was opened asks for again."""
+    review = (await editor.command("evokernel.review", place))["review"]
+    return {**place, "sourceId": review["kernel"]["sourceId"], "again": True}
+
+
 async def refused_for_another_window(editor: Any, place: dict[str, str]) -> None:
     late = await editor.command("evokernel.apply", place)
     assert (late["status"], "nother window" in late["message"]) == ("refused", True), late

@@ -16,7 +16,9 @@ from lsprotocol import types
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.sentence import Sentence
+from evokernel_core.memory.store import Memory
 
 pytestmark = pytest.mark.usefixtures("scripted")
 
@@ -289,3 +291,15 @@ async def test_what_cannot_be_kept_is_shown_until_it_can(tmp_path: Path) -> None
     await store(lambda memory: memory.counts())
     store.close()
     assert len(seen) == 2 and "move the file aside" in seen[0] and not seen[1]
+
+
+async def test_a_memory_that_was_deleted_is_opened_anew(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db")
+    outcome = Outcome(OutcomeKind.NEVER, "place", "", "", 1.0)
+    for _ in range(2):
+        for file in tmp_path.glob("memory.db*"):
+            file.unlink()
+        await store(lambda memory: memory.record_outcome(outcome))
+        with Memory(tmp_path / "memory.db") as memory:
+            assert memory.outcomes("place") == (outcome,)
+    store.close()

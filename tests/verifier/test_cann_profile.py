@@ -245,7 +245,7 @@ def test_what_does_not_go_together(torch: str, torch_npu: str, cann: str, words:
 
 
 def test_the_documents_table_is_that_of_the_code() -> None:
-    text = (ROOT / "docs" / "verifier.md").read_text()
+    text = (ROOT / "docs" / "npu.md").read_text()
     rows = re.findall(r"^\| (2\.\S+) \| ([^|]+) \| `(Block \w+)` \|$", text, re.MULTILINE)
     said = [
         Release(npu, "" if cann.strip() == "not published" else cann.strip(), cores)

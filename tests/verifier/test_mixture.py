@@ -50,7 +50,7 @@ def test_special_sizes_are_drawn_as_often_as_their_floor_says(
 
 
 def test_the_docs_have_the_table() -> None:
-    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    text = (ROOT / "docs" / "cases.md").read_text("utf-8")
     for special in mixture.SIZE_CLASSES:
         assert f"| {special.name} | {special.most or '-'} | {100 * special.floor:.0f} % |" in text
     for item in mixture.CLASSES:

@@ -42,6 +42,11 @@ export class Decisions {
     if (review !== undefined) await this.reviews.show(review);
   }
 
+  /** Something changed: reviews that are open follow it. */
+  async follow(): Promise<void> {
+    await this.reviews.follow((review) => this.execute(REVIEW, { ...placeOf(review), sourceId: review.kernel.sourceId, again: true }));
+  }
+
   /** A kernel that was asked for is there: the person is told once, and nothing is edited. */
   async ready(place: Place, message: string): Promise<void> {
     const [review, accept] = [t("Review"), t("Accept")];

@@ -56,6 +56,7 @@ function lead(review: Review): string {
 }
 
 function actions(review: Review): string {
+  if (review.stale !== "") return `<p class="stale" role="alert">${escape(t("This review is out of date."))} ${escape(review.stale)}</p>`;
   if (!isDecidable(review)) return `<p class="quiet">${escape(t("This kernel is accepted."))}</p>`;
   const some = review.parts.length > 0 ? link("evokernel.acceptSome", t("Accept Some…")) : "";
   return `<nav aria-label="${escape(t("Decide"))}">

@@ -16,11 +16,14 @@ import { watchInterpreter } from "./pythonExtension";
 import { Reviews } from "./reviews";
 import { API_KEY, askForSecret, clearSecret, describeSecrets, isSecret, VERIFIER_TOKEN } from "./secrets";
 import { Server } from "./server";
+import { Soon } from "./soon";
 import { StatusItem } from "./status";
 import { showDiff, Texts } from "./texts";
 import { Variants } from "./variants";
 
 const LOG_LINES = 100;
+/** Pause in typing behind which a review that is open follows. */
+const FOLLOW_MS = 300;
 
 let running: Server | undefined;
 
@@ -32,6 +35,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const reviews = new Reviews(texts);
   const execute = (command: string, given: object): Promise<unknown> => server.execute(command, given);
   const decisions = new Decisions(reviews, execute);
+  const following = new Soon(() => void decisions.follow(), FOLLOW_MS);
   const variants = new Variants(texts, execute);
   const kernels = new KernelsView(() => dashboardOf(server));
   const language = new LanguageStatus();
@@ -47,6 +51,7 @@ export function activate(context: vscode.ExtensionContext): void {
     changed: () => {
       kernels.refreshSoon();
       dashboard.changed();
+      following.ask();
     },
     review: (place) => void decisions.review(place),
     commands: commandsWith(decisions, variants),
@@ -54,6 +59,7 @@ export function activate(context: vscode.ExtensionContext): void {
   running = server;
   context.subscriptions.push(output, item, language, dashboard, texts, reviews, kernels, server);
   context.subscriptions.push(...commands(context, server, item, kernels, output), ...events(context, server));
+  context.subscriptions.push(following, vscode.workspace.onDidChangeTextDocument(following.ask), vscode.window.onDidChangeWindowState(following.ask));
   context.subscriptions.push(variants, ...kernelCommands(server, decisions, reviews, variants));
   context.subscriptions.push(...dashboardCommands(context, dashboard));
   void server.restart("the extension was activated");

@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import type { DashboardState } from "./dashboardState";
 import { isReadable, readManifest } from "./kernels";
 import { t } from "./l10n";
+import { Soon } from "./soon";
 import { groupRow, groups, jobRow, kernelRow, offerRow } from "./tree";
 import type { GroupNode, JobNode, KernelNode, OfferNode, Package, Row } from "./tree";
 
@@ -31,22 +32,21 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<Node>;
   private readonly watcher: vscode.FileSystemWatcher;
-  private timer: NodeJS.Timeout | undefined;
+  private readonly later = new Soon(() => {
+    this.refresh();
+  }, PAUSE_MS);
 
   /** `ask` gives what the server knows; undefined where there is no server. */
   constructor(private readonly ask: () => Promise<DashboardState | undefined>) {
     this.view = vscode.window.createTreeView("evokernel.kernels", { treeDataProvider: this });
     this.watcher = vscode.workspace.createFileSystemWatcher(MANIFESTS);
-    const later = (): void => {
-      this.refreshSoon();
-    };
-    this.watcher.onDidCreate(later);
-    this.watcher.onDidChange(later);
-    this.watcher.onDidDelete(later);
+    this.watcher.onDidCreate(this.later.ask);
+    this.watcher.onDidChange(this.later.ask);
+    this.watcher.onDidDelete(this.later.ask);
   }
 
   dispose(): void {
-    clearTimeout(this.timer);
+    this.later.dispose();
     this.watcher.dispose();
     this.view.dispose();
     this.changed.dispose();
@@ -57,10 +57,7 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
   }
 
   refreshSoon(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      this.refresh();
-    }, PAUSE_MS);
+    this.later.ask();
   }
 
   /** The badge counts kernels that wait for a decision. */

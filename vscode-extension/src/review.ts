@@ -86,6 +86,8 @@ export interface Review {
   readonly vendor: Vendor | undefined;
   readonly files: readonly FileChange[];
   readonly parts: readonly Part[];
+  /** Why nothing can be decided about it any more; empty while something can. */
+  readonly stale: string;
 }
 
 /** A field of a schedule in which two differ; `words` say how. */
@@ -141,6 +143,7 @@ export function readReview(answer: unknown): Review | undefined {
       line: number(part["line"]),
       words: text(part["words"]),
     })),
+    stale: "",
   };
 }
 

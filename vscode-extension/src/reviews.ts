@@ -4,7 +4,7 @@ import * as path from "node:path";
 import * as vscode from "vscode";
 import { evidencePage, LINKED } from "./evidence";
 import { t } from "./l10n";
-import { changedFiles, changesPython, changesSomething, isDecidable, type Place, type Review } from "./review";
+import { changedFiles, changesPython, changesSomething, isDecidable, readReview, type Place, type Review } from "./review";
 import { idOf, showDiff, showDiffs, type Sides, type Texts } from "./texts";
 
 const EVIDENCE = "evokernel.evidence";
@@ -55,8 +55,7 @@ export class Reviews implements vscode.Disposable {
     const shown: Shown = {
       review,
       title: t("Review {0}", review.name),
-      python: this.texts.keep(id, { name: path.posix.basename(vscode.Uri.parse(review.uri).path), ...sidesOf(review) }),
-      files: changedFiles(review.files).map((file) => this.texts.keep(id, file)),
+      ...this.sides(id, review),
     };
     this.remember(id, shown);
     const alone = vscode.window.tabGroups.all.length === 1;
@@ -83,6 +82,25 @@ export class Reviews implements vscode.Disposable {
     await showDiffs(files, shown.title);
   }
 
+  /** Shows of each review that is on the screen what `ask` says of it by now: the file as it is, or why it holds no more. */
+  async follow(ask: (review: Review) => Promise<unknown>): Promise<void> {
+    const open = new Set(vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.map((tab) => this.idOfTab(tab))));
+    for (const [id, shown] of [...this.shown]) {
+      if (!open.has(id) && (this.panel === undefined || shown !== this.latest)) continue;
+      const now = followed(shown.review, await ask(shown.review));
+      if (now !== undefined && this.shown.get(id) === shown) this.replace(id, shown, now);
+    }
+    this.tellContext();
+  }
+
+  private replace(id: string, shown: Shown, review: Review): void {
+    const now = { ...shown, ...this.sides(id, review), review };
+    this.shown.set(id, now);
+    if (this.latest !== shown) return;
+    this.latest = now;
+    if (this.panel !== undefined) this.fill(this.panel, review);
+  }
+
   /** Takes a decided review off the screen. */
   async close(place: Place): Promise<void> {
     const ids = [...this.shown].filter(([, { review }]) => isOf(review, place)).map(([id]) => id);
@@ -98,6 +116,14 @@ export class Reviews implements vscode.Disposable {
     this.tellContext();
   }
 
+  private sides(id: string, review: Review): Pick<Shown, "python" | "files"> {
+    const name = path.posix.basename(vscode.Uri.parse(review.uri).path);
+    return {
+      python: this.texts.keep(id, { name, before: review.before, after: review.after }),
+      files: changedFiles(review.files).map((file) => this.texts.keep(id, file)),
+    };
+  }
+
   private remember(id: string, shown: Shown): void {
     this.latest = shown;
     this.shown.set(id, shown);
@@ -109,9 +135,13 @@ export class Reviews implements vscode.Disposable {
 
   private showEvidence(review: Review): void {
     this.panel ??= this.newPanel();
-    this.panel.title = t("Evidence: {0}", review.name);
-    this.panel.webview.html = evidencePage(review, randomBytes(18).toString("base64url"), vscode.env.language);
+    this.fill(this.panel, review);
     this.panel.reveal(undefined, true);
+  }
+
+  private fill(panel: vscode.WebviewPanel, review: Review): void {
+    panel.title = t("Evidence: {0}", review.name);
+    panel.webview.html = evidencePage(review, randomBytes(18).toString("base64url"), vscode.env.language);
   }
 
   private newPanel(): vscode.WebviewPanel {
@@ -148,7 +178,7 @@ export class Reviews implements vscode.Disposable {
     const review = shown?.review;
     const keys = {
       "evokernel.inReview": review !== undefined,
-      "evokernel.canDecide": review !== undefined && isDecidable(review),
+      "evokernel.canDecide": review !== undefined && review.stale === "" && isDecidable(review),
       "evokernel.changeInView": shown !== undefined && isChangeInView(shown),
       "evokernel.reviewHasParts": (review?.parts.length ?? 0) > 0,
       "evokernel.reviewHasFiles": changedFiles(review?.files ?? []).length > 0,
@@ -183,8 +213,12 @@ function isChangeInView({ review, python, files }: Shown): boolean {
   );
 }
 
-function sidesOf({ before, after }: Review): { before: string; after: string } {
-  return { before, after };
+/** A review after what the server answered of it; undefined where that is what it shows. */
+function followed(review: Review, answer: unknown): Review | undefined {
+  const { status, message } = (answer ?? {}) as { readonly status?: unknown; readonly message?: unknown };
+  const stale = status === "stale" && typeof message === "string" ? { ...review, stale: message } : undefined;
+  const now = readReview(answer) ?? stale;
+  return now === undefined || JSON.stringify(now) === JSON.stringify(review) ? undefined : now;
 }
 
 function isOf(review: Review, { uri, regionId, name }: Place): boolean {

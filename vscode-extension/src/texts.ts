@@ -15,6 +15,8 @@ export interface Sides {
 
 export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
+  private readonly changed = new vscode.EventEmitter<vscode.Uri>();
+  readonly onDidChange = this.changed.event;
   private readonly registration: vscode.Disposable;
   private count = 0;
 
@@ -24,6 +26,7 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
 
   dispose(): void {
     this.registration.dispose();
+    this.changed.dispose();
     this.texts.clear();
   }
 
@@ -37,6 +40,7 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
     return String(this.count);
   }
 
+  /** Kept again under the same number, an open comparison shows the new text. */
   keep(id: string, { name, before, after }: FileChange): Sides {
     return { name, before: this.put(id, "before", name, before), after: this.put(id, "after", name, after) };
   }
@@ -44,7 +48,9 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
   /** Both sides have one path, with the file's own name at its end: they are shown as what they are, and not as renamed. */
   private put(id: string, side: string, name: string, text: string): vscode.Uri {
     const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${id}/${name}`, query: side });
+    const before = this.texts.get(uri.toString());
     this.texts.set(uri.toString(), text);
+    if (before !== undefined && before !== text) this.changed.fire(uri);
     for (const oldest of this.texts.keys()) {
       if (this.texts.size <= MOST_TEXTS) break;
       this.texts.delete(oldest);

@@ -24,6 +24,7 @@ beforeEach(clearDesk);
 
 interface Session extends Scripted {
   readonly reviews: Reviews;
+  readonly texts: Texts;
   readonly decisions: Decisions;
   readonly variants: Variants;
 }
@@ -42,7 +43,7 @@ function session(answers: Answers = {}, review: object = REVIEW): Session {
   const texts = new Texts();
   const reviews = new Reviews(texts);
   const decisions = new Decisions(reviews, server.execute);
-  return { ...server, reviews, decisions, variants: new Variants(texts, server.execute) };
+  return { ...server, reviews, texts, decisions, variants: new Variants(texts, server.execute) };
 }
 
 const last = ({ asked }: Scripted): [string, unknown] | undefined => asked.at(-1);
@@ -284,6 +285,36 @@ test("a variant is compared file by file with the accepted kernel, and no file l
   const [command, before, after, title] = desk.ran[0] ?? [];
   assert.deepEqual([command, title], ["vscode.diff", "50.0 µs estimated ↔ 35.2 µs estimated (kernel.py)"]);
   assert.equal((before as Uri).path, (after as Uri).path);
+});
+
+test("a review that is open follows the file, and says where it holds no more", async () => {
+  let answer: object = { status: "shown", message: "", review: REVIEW };
+  const { decisions, texts, asked } = session({ "evokernel.review": () => answer });
+  await decisions.review(PLACE);
+  const after = desk.ran[0]?.[2] as Uri;
+  const told: string[] = [];
+  texts.onDidChange((uri) => told.push(uri.toString()));
+  desk.page = "";
+  await decisions.follow();
+  assert.deepEqual(asked.at(-1), ["evokernel.review", { ...PLACE, sourceId: "fast", again: true }]);
+  assert.deepEqual([told, desk.page], [[], ""], "nothing has changed");
+
+  answer = { status: "shown", message: "", review: { ...REVIEW, after: "moved\n", why: ["It reads y."] } };
+  await decisions.follow();
+  assert.deepEqual(told, [String(after)]);
+  assert.equal(texts.provideTextDocumentContent(after as never), "moved\n");
+  assert.match(desk.page, /It reads y/);
+
+  answer = { status: "stale", message: "Another window decided." };
+  await decisions.follow();
+  assert.match(desk.page, /role="alert">This review is out of date\. Another window decided\.</);
+  assert.doesNotMatch(desk.page, /command:evokernel\.acceptKernel/);
+  assert.equal(desk.context["evokernel.canDecide"], false);
+
+  answer = { status: "shown", message: "", review: REVIEW };
+  await decisions.follow();
+  assert.match(desk.page, /command:evokernel\.acceptKernel/);
+  assert.equal(desk.context["evokernel.canDecide"], true);
 });
 
 test("what a server refuses shows nothing", async () => {

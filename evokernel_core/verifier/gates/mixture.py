@@ -1,6 +1,6 @@
 """What draws are mixtures of: the classes of sizes and values, and how many verifications have each at least.
 
-One table, which docs/security.md shows and ``benchmarks/judge.py --draws`` counts; ``gates/cases.py`` draws
+One table, which docs/cases.md shows and ``benchmarks/judge.py --draws`` counts; ``gates/cases.py`` draws
 from it.
 """
 

@@ -1,7 +1,7 @@
 """Of which graphs it is asked what a kernel makes of NaN and infinities, and how strictly.
 
 PyTorch passes them on: a NaN in a row makes its sum, norm and softmax NaN, and a kernel that makes a number
-of it hides a broken model. What cannot be asked is declared here with its reason, and in docs/security.md.
+of it hides a broken model. What cannot be asked is declared here with its reason, and in docs/cases.md.
 """
 
 from __future__ import annotations

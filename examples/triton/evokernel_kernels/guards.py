@@ -6,6 +6,8 @@ reference.py says: a way to test guards and edits on a machine without one. ``ca
 that ran. With EVOKERNEL_REPORT=1 a program says when it ends which kernels ran, and why others did not.
 """
 
+from __future__ import annotations
+
 import ast
 import builtins
 import copy
@@ -245,7 +247,7 @@ def ready(package, name, file, symbol, original, code):
     for place in (f"{file}:", *code):
         _note_functions(root / place.rpartition(":")[0])
     changed = _changed(root, file, symbol, original, code)
-    if not changed and not _stands(_tree(root / file), name, original):
+    if not changed and not stands(_tree(root / file), name, original):
         changed = f"{symbol} in {file}"
     if changed:
         warnings.warn(
@@ -300,39 +302,44 @@ def _tree(path):
         return None
 
 
-def _stands(tree, name, original):
-    """Whether what runs where a kernel's guard fails is still the original code, at every guard that is found:
-    code that was added to, as in `return x * 2`, holds its text too."""
+def stands(tree: ast.Module, name: str, original: str) -> bool:
+    """Whether what runs where a kernel's guard fails is still the original code, at every guard that is
+    found: code that was added to, as in `return x * 2`, holds its text too."""
     wanted = _statements(original)
     if wanted is None:
         return True
-    wanted = _dumps(wanted)
-    return all(_dumps(place)[: len(wanted)] == wanted for place in _fallbacks(tree, name))
+    dumps = _unguarded_dumps(wanted)
+    return all(_unguarded_dumps(place)[: len(dumps)] == dumps for place in _fallbacks(tree, name))
 
 
-def _statements(code):
-    """Code that was cut out of a file, whose first line lost its indentation; None where it cannot be read."""
+def _statements(code: str) -> list[ast.stmt] | None:
+    """Code that was cut out of a file, whose first line lost its indentation; None where it is unreadable."""
+    if not code.strip():
+        return None
     first, _, rest = code.strip().partition("\n")
     rest = textwrap.dedent(rest)
     for text in (f"(\n{code}\n)", f"{first}\n{rest}", f"{first}\n{textwrap.indent(rest, '    ')}"):
         try:
             return ast.parse(text).body
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None
 
 
-def _fallbacks(tree, name):
+def _fallbacks(tree: ast.Module, name: str) -> Iterator[list[ast.stmt]]:
+    """The code at each guard of a kernel that runs where it fails."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.IfExp) and _asks(node.test, name):
+        if isinstance(node, ast.IfExp) and _is_guard(node.test, name):
             yield [ast.Expr(node.orelse)]
-        for block in (getattr(node, field, None) for field in ("body", "orelse", "finalbody")):
-            for at, statement in enumerate(block if isinstance(block, list) else ()):
-                if isinstance(statement, ast.If) and _asks(statement.test, name):
+        for field in ("body", "orelse", "finalbody"):
+            found = getattr(node, field, None)  # of an expression, as a lambda, it is no block
+            block: list[ast.stmt] = found if isinstance(found, list) else []
+            for at, statement in enumerate(block):
+                if isinstance(statement, ast.If) and _is_guard(statement.test, name):
                     yield statement.orelse or block[at + 1 :]
 
 
-def _asks(test, *names):
+def _is_guard(test: ast.AST, *names: str) -> bool:
     """Whether a test is the guard of a kernel: of one that is named, where any is."""
     if isinstance(test, ast.IfExp):  # False if torch.jit.is_scripting() else ...
         test = test.orelse
@@ -345,16 +352,17 @@ def _asks(test, *names):
 class _Unguarded(ast.NodeTransformer):
     """Takes guards out: a kernel within the code of another changes nothing of it."""
 
-    def visit_IfExp(self, node):
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
-        return node.orelse if _asks(node.test) else node
+        return node.orelse if _is_guard(node.test) else node
 
-    def visit_If(self, node):
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
-        return node.orelse if _asks(node.test) else node
+        return node.orelse if _is_guard(node.test) else node
 
 
-def _dumps(statements):
+def _unguarded_dumps(statements: list[ast.stmt]) -> list[str]:
+    """The syntax of each statement, without positions."""
     block = _Unguarded().visit(ast.Module(copy.deepcopy(statements), []))
     return [ast.dump(statement) for statement in block.body]
 

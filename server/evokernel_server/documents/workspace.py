@@ -397,9 +397,11 @@ class Workspace:
         return document
 
     def at(self, path: Path | str) -> Document | None:
-        """The open document of a file."""
+        """The open document of a file; where it is open under several names, the one that calls the most
+        kernels: the others follow when that one is saved."""
         wanted = Path(path)
-        return next((document for document in self.documents.values() if document.path == wanted), None)
+        names = (document for document in self.documents.values() if document.path == wanted)
+        return max(names, key=lambda document: len(document.calls), default=None)
 
     def torch_documents(self) -> tuple[Document, ...]:
         return tuple(document for document in self.documents.values() if document.has_torch)
@@ -415,12 +417,12 @@ class Workspace:
 
 
 def local_path(uri: str) -> Path | None:
-    """The file that a URI names; None for what is no file of this machine, as a notebook's cell, a version in
-    a repository or an unsaved buffer."""
+    """The file that a URI names, behind links; None for what is no file of this machine, as a notebook's
+    cell, a version in a repository or an unsaved buffer."""
     path = to_fs_path(uri) if uri.startswith("file:") and "#" not in uri and "?" not in uri else None
     if not path or "\0" in path or not Path(path).is_absolute() or path.startswith("//"):
         return None
-    return Path(os.path.normpath(path))
+    return Path(os.path.realpath(path))
 
 
 def refusal_of(origin: str) -> str:

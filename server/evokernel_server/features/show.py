@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server.documents.packages import package_folder
 from evokernel_server.errors import Refused
 from evokernel_server.jobs.worker import Cancelled
@@ -20,7 +21,7 @@ from evokernel_server.review.contents import wire
 from evokernel_server.review.markdown import review_page, table_page, variants_page
 from evokernel_server.texts import command_names as names
 from evokernel_server.texts.plain import plain
-from evokernel_server.texts.translations import _, many
+from evokernel_server.texts.translations import _, many, told
 
 if TYPE_CHECKING:
     from evokernel_server.host import Host
@@ -43,11 +44,23 @@ def _place(given: Arguments) -> tuple[str, str, str]:
 
 
 async def review(server: Host, given: Arguments) -> Answer:
-    result = await server.reviews.review(*_place(given), str(given.get("sourceId") or ""))
+    source_id = str(given.get("sourceId") or "")
+    if given.get("again"):
+        return await _again(server, *_place(given), source_id)
+    result = await server.reviews.review(*_place(given), source_id)
     if not server.own_client:
         page = await asyncio.to_thread(review_page, result)
         await server.pages.show("reviews", f"{result.name}.md", page, _("the review"))
     return {"status": "shown", "message": plain(result.title), "review": wire(result)}
+
+
+async def _again(server: Host, uri: str, region_id: str, name: str, source_id: str) -> Answer:
+    """An open review as it is by now; ``stale``, with the reason, where it holds no more."""
+    try:
+        result = await server.reviews.again(uri, region_id, name, source_id)
+    except EvoKernelError as why:
+        return {"status": "stale", "message": told(why)}
+    return {"status": "shown", "message": "", "review": wire(result)}
 
 
 async def variants(server: Host, given: Arguments) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
     from evokernel_core.memory.store import Memory
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class Store:
     """``await store(lambda memory: ...)`` runs a short transaction and gives its result.
 
-    The file is opened at the first use. Another process's lock is waited for on the thread. ``failed`` hears
-    the sentence of each StoreError: a person has to act, as where the disk is full. ``trouble`` is that of
-    the last transaction, empty where it was done; ``changed`` is called when it changes. ``wrote`` hears of
-    each transaction that wrote something, once that is durable.
+    The file is opened at the first use, and anew where it was deleted or replaced. Another process's lock
+    is waited for on the thread. ``failed`` hears the sentence of each StoreError: a person has to act, as
+    where the disk is full. ``trouble`` is that of the last transaction, empty where it was done; ``changed``
+    is called when it changes. ``wrote`` hears of each transaction that wrote something, once that is durable.
     """
 
     def __init__(
@@ -59,6 +61,9 @@ class Store:
             self._changed()
 
     def _run(self, work: Callable[[Memory], T]) -> tuple[T, bool]:
+        if self._memory is not None and not self._memory.is_there:
+            log.warning("The memory %s was deleted or replaced; it is opened anew.", self._path)
+            self._close()
         if self._memory is None:
             from evokernel_core.memory.store import Memory  # on the thread: the server starts without it
 

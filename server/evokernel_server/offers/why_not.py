@@ -35,7 +35,7 @@ HELP: Mapping[str, str] = {
         "Kernels gain where several operations pass large tensors to each other: put more of them "
         "into one function. Or note larger inputs if these are not the real sizes (docs/inputs.md). "
         "A verifier with a device measures instead of estimating (setting verifierUrl, "
-        "docs/verifier.md). The code actions of kind refactor.rewrite write the kernel all the same."
+        "docs/service.md). The code actions of kind refactor.rewrite write the kernel all the same."
     ),
     "vendor_leads": marked(
         "Accept the operator with the first code action on the line; it is guarded as a kernel would "

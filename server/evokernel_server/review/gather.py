@@ -13,7 +13,7 @@ from attrs import define, evolve, frozen
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import OutcomeKind
-from evokernel_core.domain.placement import Placement
+from evokernel_core.domain.placement import Placement, place_key
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.sentence import Sentence, sentence_of
 from evokernel_core.domain.serial import from_data, to_data
@@ -31,7 +31,8 @@ from evokernel_server.documents.workspace import Document
 from evokernel_server.errors import Refused
 from evokernel_server.jobs.requests import Kernels
 from evokernel_server.offers.overlaps import REPLACEABLE
-from evokernel_server.offers.pending import microseconds
+from evokernel_server.offers.pending import NO_KERNEL_WAITS, microseconds
+from evokernel_server.offers.placement_state import is_never, waiting
 from evokernel_server.review.contents import (
     File,
     Guard,
@@ -96,12 +97,29 @@ class Reviews:
         spot = await spot_of(self.kernels, uri, region_id, name)
         verified = await self._verified(spot)
         chosen = await self._chosen(spot, verified, source_id)
-        planned = await self._plan(spot, chosen.source)
-        review = await self._gather(spot, verified, chosen, planned)
+        review = await self._gather(spot, verified, chosen)
         if spot.installed is None or chosen.source.source_id != spot.installed.source_id:
             placement = spot.placement(review.name, chosen.source.source_id)
             await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, placement)
         return review
+
+    async def again(self, uri: str, region_id: str, name: str, source_id: str) -> Review:
+        """What a review that is open shows by now. Raises Refused where nothing can be decided about its
+        kernel any more, as another window has."""
+        spot = await spot_of(self.kernels, uri, region_id, name)
+        verified = await self._verified(spot)
+        chosen = verified.named(source_id)
+        if source_id in verified.rejected or await self._is_decided(spot):
+            raise Refused(_(NO_KERNEL_WAITS))
+        return await self._gather(spot, verified, chosen)
+
+    async def _is_decided(self, spot: Spot) -> bool:
+        """Whether somebody decided about the kernel that was pending at a place where none is called."""
+        key = place_key(spot.document.path, spot.region.id)
+        outcomes = await self.kernels.store(lambda memory: memory.outcomes(key))
+        was_ready = any(outcome.kind is OutcomeKind.READY for outcome in outcomes)
+        answered = spot.installed is None and was_ready and waiting(outcomes) is None
+        return answered or is_never(outcomes)
 
     async def variants(self, uri: str, region_id: str, name: str) -> tuple[Variant, ...]:
         """All verified kernels of a place's task, the fastest first and those that were measured before."""
@@ -181,7 +199,8 @@ class Reviews:
                 return planned_of(text, version, answer)
         raise Refused(_("The file changes too fast for a review; ask again when you pause."))
 
-    async def _gather(self, spot: Spot, verified: Verified, chosen: Stored, planned: Planned) -> Review:
+    async def _gather(self, spot: Spot, verified: Verified, chosen: Stored) -> Review:
+        planned = await self._plan(spot, chosen.source)
         kernel, document = _shown(chosen, spot), spot.document
         start = _start(spot, planned)
         vendor = _vendor(planned.rival, kernel)

@@ -53,6 +53,19 @@ export class TabInputWebview {
   constructor(readonly viewType: string) {}
 }
 
+export class EventEmitter<T> {
+  private readonly heard: ((told: T) => void)[] = [];
+  readonly event = (hear: (told: T) => void): void => {
+    this.heard.push(hear);
+  };
+  fire(told: T): void {
+    for (const hear of this.heard) hear(told);
+  }
+  dispose(): void {
+    this.heard.length = 0;
+  }
+}
+
 export class ThemeIcon {
   constructor(readonly id: string) {}
 }

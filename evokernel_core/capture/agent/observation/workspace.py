@@ -1,11 +1,11 @@
-"""Which files are the person's own: those below the observed folders that nobody installed."""
+"""Which files are the person's own: those below the observed folders that nobody installed or generated."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-_INSTALLED = ("site-packages", "dist-packages")
+_WRITTEN = ("site-packages", "dist-packages", "evokernel_kernels")
 
 
 class Workspace:
@@ -33,7 +33,7 @@ class Workspace:
 
     def _is_below(self, path: Path) -> bool:
         return any(
-            path.is_relative_to(root) and not _is_installed(path.relative_to(root), root)
+            path.is_relative_to(root) and not _is_written(path.relative_to(root), root)
             for root in self._roots
         )
 
@@ -42,7 +42,7 @@ class Workspace:
         return str(path) if path.suffix == ".py" and self._is_below(path) else ""
 
 
-def _is_installed(inner: Path, root: Path) -> bool:
-    if any(part in _INSTALLED or part.startswith(".") for part in inner.parts):
+def _is_written(inner: Path, root: Path) -> bool:
+    if any(part in _WRITTEN or part.startswith(".") for part in inner.parts):
         return True
     return any((root / folder / "pyvenv.cfg").exists() for folder in inner.parents)

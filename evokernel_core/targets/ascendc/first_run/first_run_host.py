@@ -118,7 +118,7 @@ class NpuHost:
             said = json.loads(done.stdout.strip().splitlines()[-1])
         except (IndexError, ValueError):
             advice = (
-                "Install torch and torch_npu there (docs/verifier.md has the versions), or name another "
+                "Install torch and torch_npu there (docs/npu.md has the versions), or name another "
                 "Python with --interpreter."
             )
             raise failed(f"{self.python} cannot import torch_npu", advice, output=_last_lines(done)) from None
