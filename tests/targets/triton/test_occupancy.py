@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import pytest
 
 from benchmarks.landscape import rows
+from benchmarks.landscape.grids import OPERATIONS, author_of, grid_of
 from evokernel_core.hardware.gpu.gpu import load_gpu
 from evokernel_core.targets.triton.kernels.occupancy import streamed_us
 
@@ -36,3 +38,21 @@ def test_no_recorded_kernel_began_its_programs_faster() -> None:
         for us in point["us"]
     ]
     assert len(found) > 50_000 and min(found) > 0.98
+
+
+OTHER_TEXT = {"linear_gelu"}
+"""Tasks whose kernels have another text by now than when they were timed."""
+
+
+@pytest.mark.parametrize("name", sorted({*OPERATIONS} - OTHER_TEXT))
+def test_first_schedules_lie_near_the_best_recorded(name: str) -> None:
+    """Which estimates choose: of 24 grids on an H200 a first schedule takes 1.09 times as long as the best
+    (geometric mean); these grids are what the estimates' constants were fitted to."""
+    grid = grid_of(name, author_of("nvidia_h200"))
+    times = {
+        tuple(one["point"]): statistics.median(one["us"])
+        for one in rows.read(RECORDED)[name].line["points"]
+        if "us" in one and "why" not in one
+    }
+    draft = grid.point_of(grid.draft)
+    assert draft is not None and times[draft] < 1.3 * min(times.values())
