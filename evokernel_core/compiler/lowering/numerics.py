@@ -290,7 +290,7 @@ def power_of(b: Builder, x: Operand, exponent: Operand) -> Operand:
     """x ** exponent of two tensors: exp(exponent * ln |x|), negative for negative x and odd exponents.
 
     Beside whole exponents ln x itself gives the NaN of negative finite x; 0 * infinity never decides, since
-    1 ** y and x ** 0 are 1. The zero of negative sign counts as 0.
+    1 ** y and x ** 0 are 1. The zero of negative sign is told by its reciprocal, since -0 ** -3 is -inf.
     """
     whole = b.compare("EQ", b.round(exponent, "CAST_FLOOR"), exponent)
     base = b.select(b.logical("or", whole, _is_lowest_infinity(b, x)), b.abs(x), x)
@@ -299,7 +299,8 @@ def power_of(b: Builder, x: Operand, exponent: Operand) -> Operand:
     magnitude = b.select(one, 1.0, magnitude)
     half = b.mul(exponent, 0.5)
     odd = b.logical("and", whole, b.compare("NE", b.round(half, "CAST_FLOOR"), half))
-    negative = b.logical("and", odd, b.compare("LT", x, 0.0))
+    below = b.compare("LT", b.min(x, reciprocal(b, x)), 0.0)
+    negative = b.logical("and", odd, below)
     return b.select(negative, b.neg(magnitude), magnitude)
 
 
