@@ -162,6 +162,7 @@ def test_a_page_says_what_was_recorded_and_what_searches_need(file: Path) -> Non
     for one in found.values():
         one.machine.update(torch="2", triton="3", driver="5")  # type: ignore[attr-defined]
     text = page(found, "nvidia_h200", [Outcome(policy, "softmax", 0, 5, 1.01) for policy in ("q", "random")])
+    assert "seeds (1 of each)" in text
     assert "| softmax | 92 |" in text and "| random | 5.0 | 5.0 to 5.0 | 1.010 |" in text
     assert "| random | 1.00 | 1.00 to 1.00 |" in text
 
