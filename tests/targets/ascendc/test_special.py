@@ -122,3 +122,16 @@ def test_truth_values_multiply(builder: Any, on_twin: Any) -> None:
     left, right = random.random(100) > 0.5, random.random(100) > 0.5
     (found,) = on_twin(task, {"x": left, "y": right})
     np.testing.assert_array_equal(found, left & right)
+
+
+def test_powers_of_zeros_and_infinities(builder: Any, on_twin: Any) -> None:
+    """An odd power keeps the sign, and the zero of negative sign has one, too."""
+    bases, exponents = [-0.0, 0.0, -2.0, -np.inf, np.inf, 1.0], [-3.0, -2.0, -0.5, 0.0, 0.5, 2.0, 3.0]
+    x, y = (np.array(side, np.float32).ravel() for side in np.meshgrid(bases, exponents))
+    with np.errstate(all="ignore"):
+        wanted = np.power(x, y)
+    b = builder()
+    shape = x.shape
+    task = b.task(b.call("pow.Tensor_Tensor", b.input("x", shape), b.input("y", shape), shape=shape))
+    (found,) = on_twin(task, {"x": x, "y": y})
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
