@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.landscape import grids, rows
 from benchmarks.landscape.page import page, table
 from benchmarks.landscape.recording import Plan, record
-from benchmarks.landscape.replay import POLICIES, replayed, summary
+from benchmarks.landscape.replay import DEFAULT, OF_DEFAULT, POLICIES, replayed, summary
 from evokernel_core.domain.errors import VerifierUnavailable
 from evokernel_core.hardware.gpu.gpu_files import DEFAULT_GPU
 
@@ -69,7 +69,7 @@ def recorded(args: argparse.Namespace) -> int:
 
 def replay(args: argparse.Namespace) -> int:
     """Prints what searches need on a file of landscapes."""
-    policies = args.policies.split(",")
+    policies = [OF_DEFAULT if name == DEFAULT else name for name in args.policies.split(",")]
     outcomes = list(replayed(args.landscape, args.device, args.budget, policies, args.seeds, args.jobs))
     found = summary(outcomes)
     print("\n".join(table(found)))
@@ -105,7 +105,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--commit", default="", help="what is measured, where the tree does not say")
     parser.add_argument("--smoke", action="store_true", help="two tasks, six points of each")
     args = parser.parse_args()
-    for given, known, what in ((args.tasks, grids.GRIDS, "task"), (args.policies, POLICIES, "policy")):
+    for given, known, what in (
+        (args.tasks, grids.GRIDS, "task"),
+        (args.policies, (DEFAULT, *POLICIES), "policy"),
+    ):
         unknown = set(filter(None, given.split(","))) - set(known)
         if unknown:
             parser.error(f"{', '.join(sorted(unknown))} is no {what} of the table")

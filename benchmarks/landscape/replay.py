@@ -39,6 +39,8 @@ TAUGHT = 16
 AT = 8
 RESAMPLES = 2000
 SHUFFLED, MODEL, DEFAULT = "shuffled", "model", "default"
+OF_DEFAULT = "q"
+"""The policy that the product has by default."""
 
 Ours = tuple[PolicyName, RetrievalName]
 OURS: Mapping[str, Ours] = {
