@@ -30,8 +30,8 @@ of the grid. The last column is how far the kernel that is held for the best aft
 known, of the median task. Means are geometric, over seeds ({seeds}) and the tasks of which at most
 15 % are that close; intervals are of 95 %, over tasks.
 
-Ours (`default` is `q`) was taught {taught} evaluations of each task of other operations; operations are held
-out in {folds} parts, one at a time, so that no memory has seen the operation of its task.
+Ours (`default` is `q`) had learned from {taught} evaluations of each task of other operations; operations are
+held out in {folds} parts, one at a time, so that no memory has seen the operation of its task.
 """
 
 _CAUSES = """

@@ -130,27 +130,28 @@ def _draft(line: Mapping[str, Any]) -> Strategy:
 
 @frozen
 class GridAuthor(KernelAuthor):
-    """Triton's author, whose steps and schedules of others stay within recorded grids."""
+    """Triton's author, whose steps and schedules of others stay within what was recorded."""
 
-    grids: Mapping[str, Grid] = field(factory=dict, eq=False)
+    scenes: Mapping[str, Scene] = field(factory=dict, eq=False)
     """By the task's id."""
 
     def moves(self, task: KernelTask, strategy: Strategy) -> tuple[Move, ...]:
-        grid = self.grids[task.task_id]
-        return tuple(
-            move for move in super().moves(task, strategy) if grid.point_of(move.strategy) is not None
-        )
+        return tuple(move for move in super().moves(task, strategy) if self._is_known(task, move.strategy))
 
     def adapt(self, task: KernelTask, strategy: Strategy) -> Strategy | None:
         fitting = super().adapt(task, strategy)
-        inside = fitting is not None and self.grids[task.task_id].point_of(fitting) is not None
-        return fitting if inside else None
+        return fitting if fitting is not None and self._is_known(task, fitting) else None
+
+    def _is_known(self, task: KernelTask, strategy: Strategy) -> bool:
+        """Whether a schedule was compiled when the grid was recorded: rules may admit more by now."""
+        scene = self.scenes[task.task_id]
+        return scene.grid.point_of(strategy) in scene.points
 
 
 def grid_author(device: str, scenes: Sequence[Scene]) -> GridAuthor:
     """The author of these scenes."""
     plain = author_of(device)
-    return GridAuthor(plain.target, plain.device, grids={one.grid.task.task_id: one.grid for one in scenes})
+    return GridAuthor(plain.target, plain.device, scenes={one.grid.task.task_id: one for one in scenes})
 
 
 @define
