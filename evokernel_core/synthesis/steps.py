@@ -179,13 +179,8 @@ def _is_timed_soundly(verdict: Verdict) -> bool:
 
 def _unwanted(taken: Taken, choice: SampleChoice) -> Dropped | None:
     """Why the choice does not want a step."""
-    attempt = taken.tried.attempt
-    if choice.chip not in ("", attempt.chip):
-        return Dropped.DEVICE
-    if choice.verifier not in ("", judge_of(attempt.verifier)):
-        return Dropped.VERIFIER
-    if not choice.models and author(taken.source) is Author.MODEL:
-        return Dropped.MODEL
+    if why := _from_elsewhere(taken, choice):
+        return why
     if choice.purpose is Purpose.REINFORCEMENT:
         return None
     if not taken.verdict.feasible:
@@ -195,6 +190,18 @@ def _unwanted(taken: Taken, choice: SampleChoice) -> Dropped | None:
     if taken.speedup is None:
         return Dropped.NOT_COMPARABLE
     return Dropped.NO_GAIN if taken.speedup <= 1.0 else None
+
+
+def _from_elsewhere(taken: Taken, choice: SampleChoice) -> Dropped | None:
+    """Why the choice wants nothing of who judged or wrote a step."""
+    attempt = taken.tried.attempt
+    if choice.chip not in ("", attempt.chip):
+        return Dropped.DEVICE
+    if choice.verifier not in ("", judge_of(attempt.verifier)):
+        return Dropped.VERIFIER
+    if not choice.models and author(taken.source) is Author.MODEL:
+        return Dropped.MODEL
+    return None
 
 
 def _rank(taken: Taken) -> tuple[bool, float, float]:

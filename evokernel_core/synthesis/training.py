@@ -46,7 +46,7 @@ _OPERATIONS = 2
 _FOLDS = 5
 _LOST, _GAINED = -0.5, 1.5
 """The logarithms between which gains are learned: a failure has lost ``_LOST``."""
-_TREES, _RATE, _LEAF, _SAMPLED = 120, 0.08, 5, 0.7
+_TREES, _RATE, _LEAF, _SAMPLED = 120, 0.08, 10, 0.7
 _RESAMPLES = 1000
 
 
@@ -185,6 +185,7 @@ def _fitted(rows: Sequence[Row]) -> tuple[tuple[str, ...], Any]:
         max_depth=DEPTH,
         min_samples_leaf=_LEAF,
         subsample=_SAMPLED,
+        max_features="sqrt",
         random_state=0,
     )
     forest.fit(matrix([row.features for row in rows], names), [row.gain for row in rows])
