@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copy
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -196,7 +197,7 @@ def test_without_scikit_learn_one_sentence_says_what_to_install(
      {"names": ()}, {"trees": ()}, {"spread": -1.0}],
 )  # fmt: skip
 def test_a_model_that_does_not_fit_is_refused(
-    model: StepModel, tmp_path: Path, changes: dict[str, object]
+    model: StepModel, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     keep_model(evolve(model, **changes), tmp_path / "model.json")
     with pytest.raises(UsageError, match="is of another device, verifier or version"):
