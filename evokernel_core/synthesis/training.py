@@ -59,7 +59,7 @@ class Unfit(StrEnum):
 
 
 @frozen(eq=False)
-class Row:
+class GainRow:
     """A step: the ops of its graph, its task, the id of the kernel that it began from, its features, and the
     logarithms of its gain, as it came and as it was estimated."""
 
@@ -77,7 +77,7 @@ class Lessons:
 
     author: KernelAuthor
     verifier: str
-    rows: list[Row] = field(factory=list)
+    rows: list[GainRow] = field(factory=list)
     left_out: Counter[str] = field(factory=Counter)
 
     def take(self, step: Step) -> None:
@@ -102,7 +102,7 @@ class Lessons:
         after = schedule_features(task, action.strategy, after_us)
         speedup = step.outcome.speedup
         self.rows.append(
-            Row(
+            GainRow(
                 operation=" ".join(sorted({node.op for node in task.graph.nodes})),
                 task_id=task.task_id,
                 start=KernelSource(parent.target, parent.files, parent.strategy).source_id,
@@ -152,7 +152,7 @@ def trained(known: Lessons, fewest: int = FEWEST) -> StepModel:
         )
     if len({one.operation for pair in _pairs(rows) for one in pair}) < _OPERATIONS:
         raise UsageError(
-            "A step model is judged on operations that it never saw: steps of {needed} operations are needed "
+            "A step model is tested on operations that it never saw: steps of {needed} operations are needed "
             "that gained differently from one kernel.",
             needed=_OPERATIONS,
         )
@@ -173,7 +173,7 @@ def trained(known: Lessons, fewest: int = FEWEST) -> StepModel:
     )
 
 
-def _fitted(rows: Sequence[Row]) -> tuple[tuple[str, ...], Any]:
+def _fitted(rows: Sequence[GainRow]) -> tuple[tuple[str, ...], Any]:
     """The names of features, and the trees over them."""
     with needed(TRAINING):
         from sklearn.ensemble import GradientBoostingRegressor
@@ -207,11 +207,11 @@ def _tree(tree: Any, rate: float) -> Tree:
 # --- on operations that were held out
 
 
-def _foretold(rows: Sequence[Row]) -> dict[Row, float]:
+def _foretold(rows: Sequence[GainRow]) -> dict[GainRow, float]:
     """The gain of each step by a model of other operations."""
     operations = sorted({row.operation for row in rows})
     random.Random(0).shuffle(operations)
-    found: dict[Row, float] = {}
+    found: dict[GainRow, float] = {}
     for fold in range(min(_FOLDS, len(operations))):
         held = set(operations[fold::_FOLDS])
         mine = [row for row in rows if row.operation in held]
@@ -221,9 +221,9 @@ def _foretold(rows: Sequence[Row]) -> dict[Row, float]:
     return found
 
 
-def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+def _pairs(rows: Sequence[GainRow]) -> Iterator[tuple[GainRow, GainRow]]:
     """Steps from one kernel of which one gained more, the better first."""
-    by_start: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    by_start: dict[tuple[str, str], list[GainRow]] = defaultdict(list)
     for row in rows:
         by_start[row.task_id, row.start].append(row)
     for group in by_start.values():
@@ -232,7 +232,7 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
                 yield one, other
 
 
-def _held_out(rows: Sequence[Row], foretold: dict[Row, float]) -> HeldOut:
+def _held_out(rows: Sequence[GainRow], foretold: dict[GainRow, float]) -> HeldOut:
     counts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for better, worse in _pairs(rows):
         count = counts[better.operation]
