@@ -67,7 +67,7 @@ BASELINES: dict[str, Callable[..., Baseline]] = {
     "evolution": Evolution,
 }
 MODES = {mode.value: mode for mode in (RetrievalName.Q, RetrievalName.SIMILARITY, RetrievalName.NONE)}
-POLICIES = {policy.value: policy for policy in PolicyName if policy is not PolicyName.QVALUE}
+POLICIES = {one.value: one for one in (PolicyName.TREE, PolicyName.ARCHIVE, PolicyName.ISLANDS)}
 WAYS = (*BASELINES, *MODES, *POLICIES)
 ALONE = ("random", "topk", "diverse", "none")
 """Ways that carry nothing from one problem to the next, which need not be searched in one process."""

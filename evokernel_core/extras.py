@@ -49,6 +49,7 @@ MODEL = Extra("model", Sentence("Asking a language model"), ("httpx2", "openai",
 REMOTE = Extra("remote", Sentence("A verifier on another machine"), ("httpx2", "pydantic", "stamina"))
 SERVICE = Extra("service", Sentence("Serving a verifier"), ("fastapi", "h11", "pydantic", "uvicorn"))
 STATISTICS = Extra("statistics", Sentence("Estimate calibration"), ("scipy", "sklearn"))
+TRAINING = Extra("statistics", Sentence("Training a step model"), ("sklearn",))
 KEYRING = Extra("keyring", Sentence("The system's keyring"), ("keyring",))
 FLEET = Extra("fleet", Sentence("--ray"), ("ray",))
 

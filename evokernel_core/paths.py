@@ -38,6 +38,11 @@ def memory_path() -> Path:
     return data_path() / "memory.db"
 
 
+def step_model_path(chip: str) -> Path:
+    """The step model of a device, beside the memory that it was trained on."""
+    return data_path() / f"step-model-{chip}.json"
+
+
 def log_path() -> Path:
     """What the command line logs: tracebacks of defects."""
     return data_dir() / "evokernel.log"

@@ -23,13 +23,15 @@ from evokernel_core.memory.ledger import ALPHA
 from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
-from evokernel_core.paths import memory_path
+from evokernel_core.paths import memory_path, step_model_path
 from evokernel_core.synthesis.data_card import as_markdown, data_card
 from evokernel_core.synthesis.residual import MOST, trust
 from evokernel_core.synthesis.rules import in_words, learned_rules
+from evokernel_core.synthesis.step_model import StepModel, keep_model
 from evokernel_core.synthesis.steps import PER_TASK, SampleChoice, Tally, steps
+from evokernel_core.synthesis.training import FEWEST, lessons, trained
 from evokernel_core.synthesis.why import kernel_named, why
-from evokernel_core.targets import with_device
+from evokernel_core.targets import author_for, with_device
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -197,6 +199,49 @@ def _export_steps(file: Path, choice: SampleChoice) -> None:
     say(f"{file.with_suffix('.card.md')} says what they are, and what to ask before they are passed on.")
 
 
+@command.command()
+@target_option
+@chip_option
+@click.option(
+    "--min-rows",
+    default=FEWEST,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Steps that there must be to learn from.",
+)
+@_json
+def train(target: str, chip: str, min_rows: int, as_json: bool) -> None:
+    """Fit a step model to the searches on a device; `--policy model` orders moves by it."""
+    device = with_device(Settings(target=target, chip=chip))
+    with _memory() as memory:
+        known = lessons(memory, author_for(device.chip, device.target))
+    model, path = trained(known, min_rows), step_model_path(device.chip)
+    keep_model(model, path)
+    if as_json:
+        held_out = to_data(model.held_out)
+        told = {"chip": model.chip, "verifier": model.verifier, "rows": model.rows, "tasks": model.tasks}
+        say(json.dumps({**told, "held_out": held_out, "left_out": known.left_out, "path": str(path)}))
+        return
+    say(
+        f"{path} learned from {model.rows} steps of {model.tasks} tasks on {model.chip}, by {model.verifier}."
+    )
+    say(_held_out(model))
+    for reason, count in known.left_out.most_common():
+        say(f"{count:8d}  left out: {reason}")
+
+
+def _held_out(model: StepModel) -> str:
+    """How it orders steps of operations that it never saw, in words."""
+    held = model.held_out
+    low, high = held.interval
+    told = f"Of {held.pairs} pairs of steps on {held.operations} operations that it never saw, it orders"
+    return (
+        f"{told} {held.concordance:.0%} as they came ({low:.0%} to {high:.0%}); "
+        f"estimates order {held.by_estimate:.0%}."
+    )
+
+
 @command.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(file: Path) -> None:
@@ -257,6 +302,8 @@ def forget(item: str | None, task: str | None, everything: bool, yes: bool) -> N
             if not yes:
                 click.confirm(f"Forget everything in {memory.path}?", abort=True)
             memory.forget_everything()
+            for model in step_model_path("").parent.glob(step_model_path("*").name):
+                model.unlink()
         elif task is not None and not memory.forget_task(task):
             raise UsageError(f"The memory has no task {task!r}; see `memory show` of an item for its task.")
         elif item is not None:

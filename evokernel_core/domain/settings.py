@@ -18,6 +18,7 @@ class PolicyName(StrEnum):
     TREE = "tree"
     ARCHIVE = "archive"
     ISLANDS = "islands"
+    MODEL = "model"
 
 
 class RetrievalName(StrEnum):

@@ -140,6 +140,9 @@ class Baseline:
         return LatencySource.MEASURED if self.source else LatencySource.MODELLED
 
 
+_SHORTEST_US, _LONGEST_US = 1e-3, 3.6e9
+
+
 @frozen
 class Latency:
     """Microseconds of the full-size launch, with its source and chip.
@@ -162,6 +165,11 @@ class Latency:
     lines: tuple[LineTime, ...] = ()
     balance: float = 1.0
     baseline: Baseline | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a kernel can take so long: a nanosecond at least, an hour at most."""
+        return _SHORTEST_US <= self.us <= _LONGEST_US
 
     @property
     def baseline_word(self) -> LatencySource:

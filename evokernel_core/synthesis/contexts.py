@@ -24,6 +24,7 @@ from evokernel_core.synthesis.preconditions import preconditions
 from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Precedent, Proposer
 from evokernel_core.synthesis.residual import MOST, learned
 from evokernel_core.synthesis.search import Search
+from evokernel_core.synthesis.step_model import StepModel
 
 log = get_logger(__name__)
 
@@ -50,6 +51,7 @@ class Librarian:
     chip: str = ""
     verifier: str = ""
     job: str = ""
+    order: StepModel | None = None
 
     def context(self, search: Search, start: Candidate | None) -> Context:
         """Moves first, then examples, then lessons."""
@@ -64,6 +66,7 @@ class Librarian:
             asked=search.wishes.words,
             residual=learned(records),
             preconditions=preconditions(records),
+            order=self.order,
             job=self.job,
         )
         stage = Stage.REFINE if start else Stage.DRAFT

@@ -48,6 +48,7 @@ from evokernel_core.synthesis.policies.base import Policy, Refinement, SearchSta
 from evokernel_core.synthesis.proposers.base import Begun, Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
+from evokernel_core.synthesis.step_model import StepModel
 from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.verifier.base import Cancelled, Verifier, never
 
@@ -124,7 +125,7 @@ def _stage(start: Candidate | None) -> Stage:
 class Engine:
     """Runs the two stages for one task at a time. ``features`` gives a task's structural vector,
     ``reachable`` the microseconds that the time model can reach for it (0: not known). ``eager`` is what came
-    of the user's own code, which feasible verdicts say."""
+    of the user's own code, which feasible verdicts say; ``order`` orders moves, where one is asked."""
 
     memory: Memory
     verifier: Verifier
@@ -134,6 +135,7 @@ class Engine:
     features: Callable[[KernelTask], Mapping[str, float]] = field(default=_no_features)
     reachable: Callable[[KernelTask], float] = field(default=_unknown)
     eager: EagerComparison | None = None
+    order: StepModel | None = None
 
     def run(
         self,
@@ -202,6 +204,7 @@ class _Run:
             chip=settings.chip,
             verifier=engine.verifier.name,
             job=job_id,
+            order=engine.order,
         )
         self.empty = 0
         self.waiting: list[tuple[Candidate | None, Proposal]] = []

@@ -56,6 +56,11 @@ class Taken:
         return before.us / after.us
 
 
+def judge_of(verifier: str) -> str:
+    """A verifier's name without that of its host."""
+    return verifier.partition("@")[0]
+
+
 def author(source: KernelSource) -> Author:
     return Author.MODEL if source.strategy.family == MODEL else Author.SCHEDULE
 
@@ -150,7 +155,7 @@ class Samples:
             code=failed.code if failed else "",
             words=self._said(taken.source, verdict),
             chip=attempt.chip,
-            verifier=attempt.verifier.split("@")[0],  # behind it is the name of a host
+            verifier=judge_of(attempt.verifier),
             latency_source=timed.source if timed else None,
             latency_us=timed.us if timed else None,
             baseline_us=timed.baseline_us if timed else None,

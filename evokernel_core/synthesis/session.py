@@ -34,13 +34,13 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.sentence import Sentence
 from evokernel_core.domain.serial import dumps, loads
-from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.settings import PolicyName, ProposerName, Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.extras import REMOTE, needed
 from evokernel_core.keys import with_keys
 from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
-from evokernel_core.paths import cache_dir, memory_path
+from evokernel_core.paths import cache_dir, memory_path, step_model_path
 from evokernel_core.private import private_folder
 from evokernel_core.synthesis.agent import SharedAgent
 from evokernel_core.synthesis.comparisons import Comparisons, refusal
@@ -52,7 +52,9 @@ from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.regions import RegionFinder, task_of
+from evokernel_core.synthesis.sample import judge_of
 from evokernel_core.synthesis.search import Search
+from evokernel_core.synthesis.step_model import StepModel, kept_model
 from evokernel_core.targets import author_for, load_toolchain
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.gaps import Summary, Timeline
@@ -250,7 +252,22 @@ class Session(Closing):
             partial(task_features, target=self.author.target),
             self.author.reachable_us,
             eager,
+            self._order(),
         )
+
+    def _order(self) -> StepModel | None:
+        """The step model that orders moves, where the settings ask for one. Raises UsageError where none
+        fits, or the proposer knows no moves."""
+        settings = self.settings
+        if settings.policy is not PolicyName.MODEL:
+            return None
+        if settings.proposer is ProposerName.LLM:
+            raise UsageError(
+                "A step model orders the moves of schedules, which a language model alone does not make: "
+                "choose --proposer schedule or hybrid."
+            )
+        chip = self.author.device.name
+        return kept_model(step_model_path(chip), chip, judge_of(self.verifier().name))
 
     def preview(self, region: Region) -> str:
         """The exact body of the request that a model would be asked first for a region, as JSON text; nothing

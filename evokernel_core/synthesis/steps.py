@@ -24,10 +24,11 @@ from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.step import SCHEMA, Author, Purpose, Step
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Verdict
 from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.history import Payment, Tried, paid_for, tried, verifiers_payments
-from evokernel_core.synthesis.sample import Samples, Taken, author
+from evokernel_core.synthesis.sample import Samples, Taken, author, judge_of
 
 PER_TASK = 16
 """Samples of one task that are kept."""
@@ -42,7 +43,10 @@ class Dropped(StrEnum):
 
     NO_KERNEL = "no kernel, or one that to the compiler had been verified before"
     NO_VERDICT = "no verdict that can be read"
+    NO_TIME = "its time is none that a kernel can take"
     NO_REWARD = "no reward: a kernel of an earlier run was taken up, or nothing was logged then"
+    DEVICE = "of another device"
+    VERIFIER = "by another verifier, or another version of it"
     MODEL = "written by a language model"
     REPEATED = "the same kernel from the same start"
     NOT_VERIFIED = "not verified"
@@ -55,11 +59,14 @@ class Dropped(StrEnum):
 @frozen
 class SampleChoice:
     """Which samples. ``per_task`` is the largest number of one task, 0 for all; ``models`` says whether
-    kernels that language models wrote are among them."""
+    kernels that language models wrote are among them; ``chip`` and ``verifier``, without the name of its
+    host, where those of one alone are wanted."""
 
     purpose: Purpose = Purpose.SUPERVISED
     per_task: int = PER_TASK
     models: bool = True
+    chip: str = ""
+    verifier: str = ""
 
 
 @define
@@ -129,7 +136,7 @@ def _wanted(
     judged = {
         (entry.attempt.source_id, entry.attempt.verifier, entry.attempt.chip): entry
         for entry in known
-        if entry.verdict
+        if entry.verdict and _is_timed_soundly(entry.verdict)
     }
     seen: set[tuple[str, ...]] = set()
     for entry in known:
@@ -161,13 +168,19 @@ def _unfit(tried: Tried, payment: Payment | None) -> Dropped | None:
         return Dropped.NO_KERNEL
     if tried.verdict is None:
         return Dropped.NO_VERDICT
+    if not _is_timed_soundly(tried.verdict):
+        return Dropped.NO_TIME
     return Dropped.NO_REWARD if payment is None else None
+
+
+def _is_timed_soundly(verdict: Verdict) -> bool:
+    return verdict.latency is None or verdict.latency.is_sound
 
 
 def _unwanted(taken: Taken, choice: SampleChoice) -> Dropped | None:
     """Why the choice does not want a step."""
-    if not choice.models and author(taken.source) is Author.MODEL:
-        return Dropped.MODEL
+    if why := _from_elsewhere(taken, choice):
+        return why
     if choice.purpose is Purpose.REINFORCEMENT:
         return None
     if not taken.verdict.feasible:
@@ -177,6 +190,18 @@ def _unwanted(taken: Taken, choice: SampleChoice) -> Dropped | None:
     if taken.speedup is None:
         return Dropped.NOT_COMPARABLE
     return Dropped.NO_GAIN if taken.speedup <= 1.0 else None
+
+
+def _from_elsewhere(taken: Taken, choice: SampleChoice) -> Dropped | None:
+    """Why the choice wants nothing of who judged or wrote a step."""
+    attempt = taken.tried.attempt
+    if choice.chip not in ("", attempt.chip):
+        return Dropped.DEVICE
+    if choice.verifier not in ("", judge_of(attempt.verifier)):
+        return Dropped.VERIFIER
+    if not choice.models and author(taken.source) is Author.MODEL:
+        return Dropped.MODEL
+    return None
 
 
 def _rank(taken: Taken) -> tuple[bool, float, float]:

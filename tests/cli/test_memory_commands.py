@@ -18,10 +18,11 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.ledger import Reward
 from evokernel_core.memory.store import Memory
-from evokernel_core.paths import memory_path
+from evokernel_core.paths import memory_path, step_model_path
 from evokernel_core.report.figures import TaskFigures
 from tests.synthesis.conftest import make_task
 from tests.synthesis.test_rules import record_kernel
+from tests.synthesis.test_step_model import TASKS, search
 
 ITEM = make_experience(ExperienceKind.PRACTICE, "double buffer", "Use two buffers.")
 
@@ -141,6 +142,39 @@ def test_steps_come_with_their_cards(tmp_path: Path) -> None:
     assert "Licence and consent" in (tmp_path / "steps.card.md").read_text()
     with pytest.raises(UsageError, match="--kind chooses items of a pack"):
         run("memory", "export", str(file), "--format", "steps", "--kind", "rule")
+
+
+@pytest.fixture
+def searched() -> None:
+    """Six searches on three operations."""
+    with Memory(memory_path()) as memory:
+        for task in TASKS:
+            search(memory, task)
+
+
+@pytest.mark.usefixtures("searched")
+def test_train_keeps_a_model_and_says_how_it_orders() -> None:
+    (told,) = run("memory", "train", "--min-rows", "20", "--json").output.splitlines()
+    found = json.loads(told)
+    assert found["tasks"] == 6 and found["rows"] >= 20
+    held = found["held_out"]
+    assert held.keys() == {"operations", "pairs", "concordance", "interval", "by_estimate"}
+    assert 0 <= held["interval"][0] <= held["concordance"] <= held["interval"][1] <= 1
+    path = step_model_path(found["chip"])
+    assert str(path) == found["path"] and path.is_file()
+    said = run("memory", "train", "--min-rows", "20").output
+    assert (
+        f"{found['rows']} steps of 6 tasks" in said
+        and "estimates order" in said
+        and "left out: a draft" in said
+    )
+    assert run("memory", "forget", "--all", "--yes").exit_code == 0
+    assert not path.exists()
+
+
+def test_train_says_how_many_steps_it_needs() -> None:
+    with pytest.raises(UsageError, match=r"has 0 steps on .* and 100 are needed"):
+        run("memory", "train")
 
 
 def test_forget_asks_what() -> None:

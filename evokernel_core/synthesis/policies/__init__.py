@@ -15,7 +15,7 @@ __all__ = ["open_policy"]
 def open_policy(name: PolicyName) -> Policy:
     """The policy of that name with its published constants."""
     match name:
-        case PolicyName.QVALUE:
+        case PolicyName.QVALUE | PolicyName.MODEL:  # which differ in the order of moves
             return QValuePolicy()
         case PolicyName.TREE:
             return TreePolicy()

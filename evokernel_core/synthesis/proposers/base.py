@@ -14,6 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.synthesis.preconditions import Precondition
 from evokernel_core.synthesis.residual import UNTAUGHT, Residual
+from evokernel_core.synthesis.step_model import StepModel
 from evokernel_core.verifier.base import Cancelled, never
 
 
@@ -68,7 +69,8 @@ class Context:
     already verified for this task, or is being verified. ``unwanted`` are schedules that people turned
     down for similar tasks, not to begin with; ``asked`` the reasons for which they rejected kernels of
     this one. ``away_from`` are cells: drafts of others are wanted first. ``residual`` says how far
-    estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it. ``job`` is
+    estimates for this chip are from verdicts, ``preconditions`` which schedules fail on it; ``order`` says
+    what moves give, where a step model is asked instead of estimates. ``job`` is
     the run's id, for what it may spend, ``attempts_left`` the kernels that it may still verify of its
     ``budget`` (0: none is set), ``history`` the best latency after each attempt; once
     ``cancelled`` says so, nobody waits for an answer. ``precedents`` gives the kernels behind the
@@ -86,6 +88,7 @@ class Context:
     away_from: tuple[Descriptor, ...] = ()
     residual: Residual = UNTAUGHT
     preconditions: tuple[Precondition, ...] = ()
+    order: StepModel | None = field(default=None, eq=False, repr=False)
     job: str = ""
     attempts_left: int = 10_000
     budget: int = 0

@@ -22,7 +22,7 @@ from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tuning_record import TuningRecord
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.moves import PricedMove, estimated_us
-from evokernel_core.synthesis.residual import Residual
+from evokernel_core.synthesis.step_model import step_features
 from evokernel_core.targets.sources import MAIN_FILES
 
 _SEEN = 100.0
@@ -45,13 +45,14 @@ def gains(
     believed, or what the same step gave elsewhere on this task. What is left open is a share of the time of
     the kernel that a step changes. Kernels of which much was tried wait for others, as arms do that are
     bounded by Auer et al., "Finite-time Analysis of the Multiarmed Bandit Problem"."""
-    promise = promise_of(context.residual.records, task.task_id)
+    order = context.order
+    promise = Promise(1.0, order.spread) if order else promise_of(context.residual.records, task.task_id)
     times, given = _times(ById(task), start, author), _given(context.candidates)
     tries: Counter[int | None] = Counter()
     for (_, kernel), gains in given.items():
         tries[kernel] += len(gains)
     place = {experience.id: place for place, experience in enumerate(context.experiences, 1)}
-    said = _said(task, start, [step for _, step in steps], context.residual, author)
+    said = _said(task, start, [step for _, step in steps], context, author)
 
     def gain(experience: Experience, step: PricedMove, estimated: float) -> tuple[float, float]:
         known = given.get((step.move.name, step.move.kernel), [])
@@ -92,16 +93,23 @@ def _changed(start: Strategy, child: Strategy) -> int | None:
 
 
 def _said(
-    task: KernelTask, start: Candidate, steps: Sequence[PricedMove], residual: Residual, author: KernelAuthor
+    task: KernelTask, start: Candidate, steps: Sequence[PricedMove], context: Context, author: KernelAuthor
 ) -> list[float]:
-    """The logarithm of how much faster steps are than their start, by their estimates and what verdicts on
-    this chip say of those; endless from a start that has no estimate."""
+    """The logarithm of how much faster steps are than their start, by a step model where one is asked, else
+    by their estimates and what verdicts on this chip say of those; endless from a start that has no
+    estimate."""
     strategy = start.source.strategy
     now_us = estimated_us(task, strategy, author)
     if not math.isfinite(now_us):
         return [math.inf for _ in steps]
-    rows = [schedule_features(task, strategy, now_us), *(dict(step.priced.features) for step in steps)]
-    now, *gains = (expected.mean for expected in residual.of(rows, task.task_id))
+    before, after = schedule_features(task, strategy, now_us), [dict(step.priced.features) for step in steps]
+    if context.order is not None:
+        names = (str(step.move.name) for step in steps)
+        pairs = zip(names, after, strict=True)
+        return context.order.gains(
+            [step_features(task.op_category, name, before, row) for name, row in pairs]
+        )
+    now, *gains = (expected.mean for expected in context.residual.of([before, *after], task.task_id))
     return [
         math.log(now_us / step.priced.estimate_us) + now - mean
         for step, mean in zip(steps, gains, strict=True)
