@@ -26,7 +26,9 @@ _RULE = """
 ## What searches need
 A search sees of a schedule a failure, or one draw of its samples. Counted are evaluations until a schedule
 was tried that is within 2 % of the best known; a search of {budget} that does not arrive counts as the size
-of the grid. The last column is how far the kernel that is held for the best after {at} is from the best
+of the grid.
+
+The last column is how far the kernel that is held for the best after {at} is from the best
 known, of the median task. Means are geometric, over seeds ({seeds}) and the tasks of which at most
 15 % are that close; intervals are of 95 %, over tasks.
 
