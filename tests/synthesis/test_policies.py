@@ -63,7 +63,8 @@ def counts(choose: Callable[[random.Random], Candidate | None], times: int = 400
 @pytest.mark.parametrize("name", PolicyName)
 def test_nothing_feasible_means_draft(name: PolicyName) -> None:
     policy = open_policy(name)
-    assert policy.name == name.value
+    # a model orders the steps of starts that values choose
+    assert policy.name == (PolicyName.QVALUE if name is PolicyName.MODEL else name).value
     assert policy.choose(state([candidate("bad", None)]), random.Random(0)).start is None
 
 

@@ -55,8 +55,8 @@ def test_the_picture_has_a_dot_for_each_row(tmp_path: Path) -> None:
     root = ElementTree.parse(tmp_path / "picture.svg").getroot()
     dots = [item for item in root if item.tag.endswith("circle")]
     assert [item[0].text for item in dots] == [
-        "one: 10 us measured, 12 us modelled",
-        "two & three: 900 us measured, 400 us modelled",
+        "one: 10 us measured, 12 us estimated",
+        "two & three: 900 us measured, 400 us estimated",
     ]
     places = [(float(item.get("cx", "")), float(item.get("cy", ""))) for item in dots]
     assert places[0][0] + places[0][1] < SIZE  # above the line of equality

@@ -182,9 +182,9 @@ def test_every_distribution_is_drawn_sometimes() -> None:
         for number in range(100)
         for plan in cases.plan_cases(task, Draw(f"{number:032x}"))
     }
-    # two are asked for beside the numbers of the kernel's text: inputs that are alike, columns beyond; and
-    # peaks of graphs that look for largest elements
-    assert drawn >= RANDOM - {"alike", "columns", "peaks"} | {"structured", "rows"}
+    # three are asked for beside the numbers of a kernel's text: inputs that are alike, columns beyond, zeros
+    # first; and peaks of graphs that look for largest elements
+    assert drawn >= RANDOM - {"alike", "columns", "zeros", "peaks"} | {"structured", "rows"}
 
 
 @few(("name", "place"), product(["add", "relu", "softmax"], range(len(DRAWS))), keep=(0, 4, 8))
