@@ -6,7 +6,7 @@ import math
 
 from evokernel_core.hardware.gpu.gpu import Gpu
 
-_THREAD_REGISTERS = 255
+THREAD_REGISTERS = 255
 """What one thread may have, by CUDA's guide."""
 _MOST_PROGRAMS = 32
 """That share a multiprocessor, by CUDA's guide."""
@@ -17,7 +17,7 @@ _OVERLAP = 4.0
 def resident(gpu: Gpu, warps: int, shared_bytes: int, registers: int) -> int:
     """Programs that share a multiprocessor, 0 where none fits: so many ``registers`` a thread."""
     threads = warps * gpu.threads_per_warp
-    if shared_bytes > gpu.shared_bytes or registers > _THREAD_REGISTERS:
+    if shared_bytes > gpu.shared_bytes or registers > THREAD_REGISTERS:
         return 0
     by_shared = gpu.shared_bytes_per_multiprocessor // max(shared_bytes, 1)
     by_registers = gpu.registers // (threads * max(registers, 1))

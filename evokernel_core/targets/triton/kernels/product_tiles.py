@@ -8,7 +8,7 @@ from attrs import frozen
 
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
-from evokernel_core.targets.triton.kernels.occupancy import resident
+from evokernel_core.targets.triton.kernels.occupancy import THREAD_REGISTERS, resident
 from evokernel_core.targets.triton.kernels.precision import Precision, on_vector_units, product_rate
 
 _SUMS, _PANELS = 2, 2
@@ -21,7 +21,6 @@ _LATENCY_US = 0.55
 and 4 stages on an H200, docs/results/gpu_search.md)."""
 _FEW_BEHIND, _WITH_BEHIND = 8.0, 1.4
 """Instructions behind a sum from which on it takes more registers than its own, and how many times those."""
-_THREAD_REGISTERS = 255
 _OTHER_REGISTERS = 40
 """A thread's registers beside sums: addresses, masks and what is on its way."""
 _ADDRESS = 5.0
@@ -58,7 +57,7 @@ class ProductTile:
         threads = self.warps * gpu.threads_per_warp
         held = self.rows * self.columns / threads
         if behind > _FEW_BEHIND:  # spilled rather than refused
-            held = max(held, min(_WITH_BEHIND * held, _THREAD_REGISTERS - _OTHER_REGISTERS))
+            held = max(held, min(_WITH_BEHIND * held, THREAD_REGISTERS - _OTHER_REGISTERS))
         if on_vector_units(self.precision, self.dtype, gpu):
             held += (self.rows + self.columns) * min(self.depth, 16) / threads
         elif self.precision is Precision.TF32X3:

@@ -11,6 +11,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.hardware.gpu.gpu import Gpu
 from evokernel_core.targets.triton.kernels.fused.accumulating import count
 from evokernel_core.targets.triton.kernels.fused.fused_schedule import TileSchedule
+from evokernel_core.targets.triton.kernels.occupancy import THREAD_REGISTERS
 
 _SPECIAL = frozenset({"exp", "ln", "sqrt", "div"})
 """Operations of the special-function units."""
@@ -20,7 +21,6 @@ _LATENCY_US = 0.7
 """From a load to its data from device memory, microseconds (assumed: 0.5 to 0.9 were published)."""
 _SPILLED = 3.0
 """How much slower a program is whose tile does not fit registers (assumed)."""
-_THREAD_REGISTERS = 255
 
 
 def estimate_us(plan: Plan, schedule: TileSchedule, sizes: Mapping[str, int], gpu: Gpu) -> float:
@@ -76,7 +76,7 @@ def _memory_us(plan: Plan, schedule: TileSchedule, sizes: Mapping[str, int], gpu
     uneven = math.ceil(waves) / waves if waves < 4 else 1.0
     steps = _steps(plan, schedule, sizes)
     fixed = _LATENCY_US * passes * (1 + 0.1 * min(steps, 200))
-    slow = _SPILLED if schedule.tile * _REGISTERS_A_VALUE > _THREAD_REGISTERS * 32 * schedule.warps else 1.0
+    slow = _SPILLED if schedule.tile * _REGISTERS_A_VALUE > THREAD_REGISTERS * 32 * schedule.warps else 1.0
     return slow * max((full * uneven), (inputs * passes + outputs) / rate) + again_us + fixed
 
 
