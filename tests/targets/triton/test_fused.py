@@ -109,9 +109,9 @@ def test_other_dimensions(op: str, numpy: Any, case: Any, builder: Any, interpre
     kept = tuple(size for dim, size in enumerate(shape) if dim not in dims)
     task = b.task(b.call(op, b.input("x", shape), dims, False, shape=kept))
     x = np.random.default_rng(3).normal(size=shape)
+    if gpu.backend == "npu":  # its buffer holds no more elements beside those of results
+        settings = {**settings, "columns": 32}
     strategy = _strategy(task, gpu, settings)
-    if gpu.backend == "npu" and FAMILY.why_illegal(task, strategy, gpu):
-        pytest.skip("its buffer holds no such tile")
     (result,) = interpreted(FAMILY, task, {"x": x}, strategy=strategy)
     np.testing.assert_allclose(result, numpy(x, axis=dims), 1e-5, 1e-5)
 
